@@ -25,7 +25,7 @@ local protocols = {
     messages = {
       [1] = {
         name = "update",
-        len = function(u) return 96 + 4 * u(68, 4) end,
+        len = function(u, n) return 96 + 4 * u(68, 4) end,
         rest = { "lanes", function(u) return 96 end, 0 },
         fields = {
           { "sequence", 24, 4, "uint" },
@@ -45,7 +45,7 @@ local protocols = {
       },
       [2] = {
         name = "acknowledgement",
-        len = function(u) return 112 + 4 * u(44, 4) end,
+        len = function(u, n) return 112 + 4 * u(44, 4) end,
         rest = { "lanes", function(u) return 112 end, 0 },
         fields = {
           { "acknowledges", 24, 4, "uint" },
@@ -71,7 +71,7 @@ local protocols = {
       },
       [3] = {
         name = "model",
-        len = function(u) return 112 + 4 * u(44, 4) end,
+        len = function(u, n) return 112 + 4 * u(44, 4) end,
         rest = { "lanes", function(u) return 112 end, 0 },
         fields = {
           { "acknowledges", 24, 4, "uint" },
@@ -97,7 +97,7 @@ local protocols = {
       },
       [4] = {
         name = "join",
-        len = function(u) return math.max(72, u(64, 4)) end,
+        len = function(u, n) return math.max(72, u(64, 4)) end,
         rest = { "padding", function(u) return 72 end, 0 },
         fields = {
           { "have_version", 24, 4, "uint" },
@@ -114,7 +114,7 @@ local protocols = {
       },
       [5] = {
         name = "welcome",
-        len = function(u) return math.max(120, u(112, 4)) end,
+        len = function(u, n) return math.max(120, u(112, 4)) end,
         rest = { "padding", function(u) return 120 end, 0 },
         fields = {
           { "code", 24, 1, "uint", names = { [0] = "welcome", [1] = "worker_id_in_use", [2] = "wrong_model_size", [3] = "wrong_segment_lanes", [4] = "unknown_job", [5] = "model_too_large", [6] = "full", [7] = "server_silent", [8] = "join_again", [9] = "loop", [10] = "not_admitted", [11] = "admission_pending", [12] = "path" } },
@@ -143,13 +143,13 @@ local protocols = {
       },
       [6] = {
         name = "leave",
-        len = function(u) return 24 end,
+        len = function(u, n) return 24 end,
         fields = {
         },
       },
       [7] = {
         name = "fetch",
-        len = function(u) return 44 end,
+        len = function(u, n) return 44 end,
         fields = {
           { "version", 24, 4, "uint" },
           { "first", 28, 4, "uint" },
@@ -159,14 +159,14 @@ local protocols = {
       },
       [8] = {
         name = "notice",
-        len = function(u) return 32 end,
+        len = function(u, n) return 32 end,
         fields = {
           { "taken_newest_ns", 24, 8, "uint" },
         },
       },
       [9] = {
         name = "layout",
-        len = function(u) return 40 + u(32, 4) end,
+        len = function(u, n) return 40 + u(32, 4) end,
         rest = { "text", function(u) return 40 end, 0 },
         fields = {
           { "part", 24, 4, "uint" },
@@ -175,7 +175,7 @@ local protocols = {
       },
       [10] = {
         name = "signature",
-        len = function(u) return 104 end,
+        len = function(u, n) return 104 end,
         fields = {
           { "version", 24, 4, "uint" },
           { "parameters", 28, 4, "uint" },
@@ -189,7 +189,7 @@ local protocols = {
       },
       [11] = {
         name = "ask_signature",
-        len = function(u) return 40 end,
+        len = function(u, n) return 40 end,
         fields = {
           { "version", 24, 4, "uint" },
           { "question", 32, 8, "uint" },
@@ -220,7 +220,7 @@ local protocols = {
     messages = {
       [1] = {
         name = "piece",
-        len = function(u) return 64 + 8 * u(58, 2) + u(56, 2) * (({[1]=4, [2]=2, [3]=2, [4]=4, [5]=8})[u(62, 1)] or 0) end,
+        len = function(u, n) return 64 + 8 * u(58, 2) + u(56, 2) * (({[1]=4, [2]=2, [3]=2, [4]=4, [5]=8})[u(62, 1)] or 0) end,
         rest = { "lanes", function(u) return 64 + 8 * u(58, 2) end, 0 },
         fields = {
           { "lanes_of_operation", 32, 8, "uint" },
@@ -235,7 +235,7 @@ local protocols = {
       },
       [2] = {
         name = "result",
-        len = function(u) return 64 + 8 * u(58, 2) + u(56, 2) * (({[1]=4, [2]=2, [3]=2, [4]=4, [5]=8})[u(62, 1)] or 0) end,
+        len = function(u, n) return 64 + 8 * u(58, 2) + u(56, 2) * (({[1]=4, [2]=2, [3]=2, [4]=4, [5]=8})[u(62, 1)] or 0) end,
         rest = { "lanes", function(u) return 64 + 8 * u(58, 2) end, 0 },
         fields = {
           { "lanes_of_operation", 32, 8, "uint" },
@@ -250,7 +250,7 @@ local protocols = {
       },
       [3] = {
         name = "ask",
-        len = function(u) return 64 end,
+        len = function(u, n) return 64 end,
         fields = {
           { "mask", 32, 8, "uint" },
           { "holds", 48, 4, "uint" },
@@ -258,7 +258,7 @@ local protocols = {
       },
       [4] = {
         name = "want",
-        len = function(u) return 64 end,
+        len = function(u, n) return 64 end,
         fields = {
           { "mask", 32, 8, "uint" },
           { "holds", 48, 4, "uint" },
@@ -266,19 +266,21 @@ local protocols = {
       },
       [5] = {
         name = "join",
-        len = function(u) return 64 end,
+        len = function(u, n) return 64 end,
         fields = {
           { "workers", 32, 4, "uint" },
           { "contributors", 36, 4, "uint" },
           { "deadline_us", 40, 4, "uint" },
           { "block_bytes", 44, 4, "uint" },
           { "datagram_bytes", 48, 4, "uint" },
+          { "nonce", 28, 4, "uint" },
         },
       },
       [6] = {
         name = "welcome",
-        len = function(u) return 64 end,
+        len = function(u, n) return 64 end,
         fields = {
+          { "nonce", 28, 4, "uint" },
           { "workers", 32, 4, "uint" },
           { "here", 36, 4, "uint" },
           { "slots", 40, 4, "uint" },
@@ -289,13 +291,13 @@ local protocols = {
       },
       [7] = {
         name = "leave",
-        len = function(u) return 64 end,
+        len = function(u, n) return 64 end,
         fields = {
         },
       },
       [8] = {
         name = "closed",
-        len = function(u) return 64 end,
+        len = function(u, n) return 64 end,
         fields = {
           { "culprit", 44, 4, "uint" },
           { "reason", 62, 1, "uint", names = { [1] = "dead", [2] = "left", [3] = "joined", [4] = "mismatch", [5] = "refused", [6] = "renewed", [7] = "unknown", [8] = "switch_silent" } },
@@ -320,37 +322,37 @@ local protocols = {
     messages = {
       [1] = {
         name = "hello",
-        len = function(u) return 72 end,
+        len = function(u, n) return 72 end,
         fields = {
         },
       },
       [2] = {
         name = "cookie",
-        len = function(u) return 72 end,
+        len = function(u, n) return 72 end,
         fields = {
         },
       },
       [3] = {
         name = "open",
-        len = function(u) return 72 end,
+        len = function(u, n) return 72 end,
         fields = {
         },
       },
       [4] = {
         name = "opened",
-        len = function(u) return 72 end,
+        len = function(u, n) return 72 end,
         fields = {
         },
       },
       [5] = {
         name = "unknown",
-        len = function(u) return 72 end,
+        len = function(u, n) return 72 end,
         fields = {
         },
       },
       [6] = {
         name = "no_key",
-        len = function(u) return 72 end,
+        len = function(u, n) return 72 end,
         fields = {
         },
       },
@@ -375,7 +377,7 @@ local protocols = {
       },
       [1] = {
         name = "join",
-        len = function(u) return 36 end,
+        len = function(u, n) return (n == 40 and 40 or 36) end,
         fields = {
           { "action", 0, 1, "uint", names = { [1] = "join", [2] = "leave", [3] = "reset", [4] = "set_h", [5] = "fbcast", [6] = "help", [7] = "halt", [8] = "ack" } },
           { "generation", 1, 1, "uint" },
@@ -389,11 +391,12 @@ local protocols = {
           { "packet_floats", 24, 4, "uint" },
           { "operations", 28, 4, "uint" },
           { "sent_at_us", 32, 4, "uint" },
+          { "nonce", 36, 4, "uint" },
         },
       },
       [2] = {
         name = "leave",
-        len = function(u) return 12 end,
+        len = function(u, n) return 12 end,
         fields = {
           { "action", 0, 1, "uint", names = { [1] = "join", [2] = "leave", [3] = "reset", [4] = "set_h", [5] = "fbcast", [6] = "help", [7] = "halt", [8] = "ack" } },
           { "generation", 1, 1, "uint" },
@@ -403,7 +406,7 @@ local protocols = {
       },
       [3] = {
         name = "reset",
-        len = function(u) return 4 end,
+        len = function(u, n) return 4 end,
         fields = {
           { "action", 0, 1, "uint", names = { [1] = "join", [2] = "leave", [3] = "reset", [4] = "set_h", [5] = "fbcast", [6] = "help", [7] = "halt", [8] = "ack" } },
           { "generation", 1, 1, "uint" },
@@ -411,7 +414,7 @@ local protocols = {
       },
       [4] = {
         name = "set_h",
-        len = function(u) return 8 end,
+        len = function(u, n) return 8 end,
         fields = {
           { "action", 0, 1, "uint", names = { [1] = "join", [2] = "leave", [3] = "reset", [4] = "set_h", [5] = "fbcast", [6] = "help", [7] = "halt", [8] = "ack" } },
           { "generation", 1, 1, "uint" },
@@ -420,7 +423,7 @@ local protocols = {
       },
       [5] = {
         name = "fbcast",
-        len = function(u) return 24 end,
+        len = function(u, n) return 24 end,
         fields = {
           { "action", 0, 1, "uint", names = { [1] = "join", [2] = "leave", [3] = "reset", [4] = "set_h", [5] = "fbcast", [6] = "help", [7] = "halt", [8] = "ack" } },
           { "generation", 1, 1, "uint" },
@@ -431,7 +434,7 @@ local protocols = {
       },
       [6] = {
         name = "help",
-        len = function(u) return 24 end,
+        len = function(u, n) return 24 end,
         fields = {
           { "action", 0, 1, "uint", names = { [1] = "join", [2] = "leave", [3] = "reset", [4] = "set_h", [5] = "fbcast", [6] = "help", [7] = "halt", [8] = "ack" } },
           { "generation", 1, 1, "uint" },
@@ -442,7 +445,7 @@ local protocols = {
       },
       [7] = {
         name = "halt",
-        len = function(u) return 16 end,
+        len = function(u, n) return 16 end,
         fields = {
           { "action", 0, 1, "uint", names = { [1] = "join", [2] = "leave", [3] = "reset", [4] = "set_h", [5] = "fbcast", [6] = "help", [7] = "halt", [8] = "ack" } },
           { "generation", 1, 1, "uint" },
@@ -453,7 +456,7 @@ local protocols = {
       },
       [8] = {
         name = "ack",
-        len = function(u) return (u(3, 1) == 1 and 48 or 16) end,
+        len = function(u, n) return (u(3, 1) == 1 and (n == 52 and 52 or 48) or 16) end,
         fields = {
           { "action", 0, 1, "uint", names = { [1] = "join", [2] = "leave", [3] = "reset", [4] = "set_h", [5] = "fbcast", [6] = "help", [7] = "halt", [8] = "ack" } },
           { "generation", 1, 1, "uint" },
@@ -469,6 +472,7 @@ local protocols = {
           { "packet_floats", 36, 4, "uint" },
           { "operations", 40, 4, "uint" },
           { "session", 44, 4, "uint" },
+          { "nonce", 48, 4, "uint" },
         },
       },
     },
@@ -489,7 +493,7 @@ local protocols = {
     messages = {
       [0] = {
         name = "block",
-        len = function(u) return 12 + 4 * (u(10, 2) % 4096) end,
+        len = function(u, n) return 12 + 4 * (u(10, 2) % 4096) end,
         rest = { "gradients", function(u) return 12 end, 0 },
         fields = {
           { "block_id", 1, 4, "uint" },
@@ -498,7 +502,7 @@ local protocols = {
       },
       [1] = {
         name = "aged",
-        len = function(u) return 12 + 4 * (u(10, 2) % 4096) end,
+        len = function(u, n) return 12 + 4 * (u(10, 2) % 4096) end,
         rest = { "gradients", function(u) return 12 end, 0 },
         fields = {
           { "block_id", 1, 4, "uint" },
@@ -507,7 +511,7 @@ local protocols = {
       },
       [2] = {
         name = "hello",
-        len = function(u) return 36 end,
+        len = function(u, n) return 12 + 4 * (u(10, 2) % 4096) end,
         fields = {
           { "term", 1, 4, "uint" },
           { "gen_id", 8, 2, "uint" },
@@ -517,11 +521,12 @@ local protocols = {
           { "timeout_ms", 24, 4, "uint" },
           { "window", 28, 4, "uint" },
           { "sent_at_us", 32, 4, "uint" },
+          { "nonce", 36, 4, "uint" },
         },
       },
       [3] = {
         name = "welcome",
-        len = function(u) return 40 end,
+        len = function(u, n) return 12 + 4 * (u(10, 2) % 4096) end,
         fields = {
           { "term", 1, 4, "uint" },
           { "gen_id", 8, 2, "uint" },
@@ -532,11 +537,12 @@ local protocols = {
           { "window", 28, 4, "uint" },
           { "newest", 32, 4, "uint" },
           { "sent_at_us", 36, 4, "uint" },
+          { "nonce", 40, 4, "uint" },
         },
       },
       [4] = {
         name = "ask",
-        len = function(u) return 40 end,
+        len = function(u, n) return 40 end,
         fields = {
           { "block_id", 1, 4, "uint" },
           { "gen_id", 8, 2, "uint" },
@@ -550,7 +556,7 @@ local protocols = {
       },
       [5] = {
         name = "want",
-        len = function(u) return 32 end,
+        len = function(u, n) return 32 end,
         fields = {
           { "block_id", 1, 4, "uint" },
           { "gen_id", 8, 2, "uint" },
@@ -562,7 +568,7 @@ local protocols = {
       },
       [6] = {
         name = "closed",
-        len = function(u) return 24 end,
+        len = function(u, n) return 24 end,
         fields = {
           { "term", 1, 4, "uint" },
           { "gen_id", 8, 2, "uint" },
@@ -572,7 +578,7 @@ local protocols = {
       },
       [7] = {
         name = "leave",
-        len = function(u) return 16 end,
+        len = function(u, n) return 16 end,
         fields = {
           { "term", 1, 4, "uint" },
           { "reason", 7, 1, "uint", names = { [1] = "dead", [2] = "left", [3] = "joined", [4] = "mismatch", [5] = "refused", [6] = "renewed", [7] = "unknown", [8] = "switch_silent" } },
@@ -581,7 +587,7 @@ local protocols = {
       },
       [8] = {
         name = "straggler",
-        len = function(u) return 20 end,
+        len = function(u, n) return 20 end,
         fields = {
           { "term", 1, 4, "uint" },
           { "straggling", 12, 4, "uint", names = { [0] = "not", [1] = "temporary", [2] = "permanent" } },
@@ -590,7 +596,7 @@ local protocols = {
       },
       [9] = {
         name = "gone",
-        len = function(u) return 20 end,
+        len = function(u, n) return 20 end,
         fields = {
           { "block_id", 1, 4, "uint" },
           { "gen_id", 8, 2, "uint" },
@@ -658,6 +664,7 @@ local protocols = {
       [3] = {
         name = "join",
         fields = {
+          { "nonce", 14, 4, "uint" },
           { "session", 18, 4, "uint" },
           { "rank", 22, 4, "uint" },
           { "workers", 26, 4, "uint" },
@@ -678,6 +685,7 @@ local protocols = {
       [4] = {
         name = "welcome",
         fields = {
+          { "nonce", 14, 4, "uint" },
           { "session", 18, 4, "uint" },
           { "rank", 22, 4, "uint" },
           { "workers", 26, 4, "uint" },
@@ -701,7 +709,7 @@ local protocols = {
       },
       [5] = {
         name = "leave",
-        len = function(u) return 24 end,
+        len = function(u, n) return 24 end,
         fields = {
           { "session", 18, 4, "uint" },
           { "life", 22, 2, "uint" },
@@ -709,7 +717,7 @@ local protocols = {
       },
       [6] = {
         name = "closed",
-        len = function(u) return 30 end,
+        len = function(u, n) return 30 end,
         fields = {
           { "life", 18, 2, "uint" },
           { "reason", 20, 1, "uint", names = { [1] = "dead", [2] = "left", [3] = "joined", [4] = "mismatch", [5] = "refused", [6] = "renewed", [7] = "unknown", [8] = "switch_silent" } },
@@ -737,13 +745,13 @@ local protocols = {
     messages = {
       [1] = {
         name = "prepare",
-        len = function(u) return 64 end,
+        len = function(u, n) return 64 end,
         fields = {
         },
       },
       [2] = {
         name = "ready",
-        len = function(u) return 64 end,
+        len = function(u, n) return 64 end,
         fields = {
           { "held", 7, 1, "uint" },
           { "next", 32, 8, "uint" },
@@ -751,7 +759,7 @@ local protocols = {
       },
       [3] = {
         name = "commit",
-        len = function(u) return 64 end,
+        len = function(u, n) return 64 end,
         fields = {
           { "grant_from", 32, 8, "uint" },
           { "grant_to", 40, 8, "uint" },
@@ -759,13 +767,13 @@ local protocols = {
       },
       [4] = {
         name = "abort",
-        len = function(u) return 64 end,
+        len = function(u, n) return 64 end,
         fields = {
         },
       },
       [5] = {
         name = "settled",
-        len = function(u) return 64 end,
+        len = function(u, n) return 64 end,
         fields = {
           { "held", 7, 1, "uint" },
           { "next", 32, 8, "uint" },
@@ -774,25 +782,25 @@ local protocols = {
       },
       [6] = {
         name = "ask",
-        len = function(u) return 64 end,
+        len = function(u, n) return 64 end,
         fields = {
         },
       },
       [7] = {
         name = "in_doubt",
-        len = function(u) return 64 end,
+        len = function(u, n) return 64 end,
         fields = {
         },
       },
       [8] = {
         name = "bye",
-        len = function(u) return 64 end,
+        len = function(u, n) return 64 end,
         fields = {
         },
       },
       [9] = {
         name = "progress",
-        len = function(u) return 64 end,
+        len = function(u, n) return 64 end,
         fields = {
           { "in_network", 7, 1, "uint" },
           { "next", 32, 8, "uint" },
@@ -815,7 +823,7 @@ local protocols = {
     messages = {
       [0] = {
         name = "here",
-        len = function(u) return 24 end,
+        len = function(u, n) return 24 end,
         fields = {
         },
       },
@@ -890,9 +898,10 @@ for _, protocol in ipairs(protocols) do
   end
   local kind = ProtoField.string(protocol.name .. ".message", "message")
   local association = ProtoField.uint16(protocol.name .. ".seal.association", "association")
+  local class = ProtoField.uint8(protocol.name .. ".seal.class", "class of service")
   local counter = ProtoField.uint64(protocol.name .. ".seal.counter", "counter")
   local tag = ProtoField.bytes(protocol.name .. ".seal.tag", "tag")
-  for _, field in ipairs({ kind, association, counter, tag }) do table.insert(all, field) end
+  for _, field in ipairs({ kind, association, class, counter, tag }) do table.insert(all, field) end
   proto.fields = all
   local odd = ProtoExpert.new(
     protocol.name .. ".odd_length", "the length is not that of the message",
@@ -909,7 +918,9 @@ for _, protocol in ipairs(protocols) do
     local len = tvb:len()
     local part = tree:add(tvb(len - seal.len, seal.len), "seal")
     part:add(association, tvb(len - seal.counter, 2))
-    part:add(counter, tvb(len - seal.counter + 2, 6), tvb(len - seal.counter + 2, 6):uint64())
+    local rest = tvb(len - seal.counter + 2, 6)
+    part:add(class, rest(0, 1), math.floor(rest(0, 1):uint() / 4))
+    part:add(counter, rest, rest:uint64():band(UInt64(0xffffffff, 0x3ff)))
     part:add(tag, tvb(len - seal.tag, seal.tag))
   end
 
@@ -924,7 +935,7 @@ for _, protocol in ipairs(protocols) do
       return
     end
     local len = tvb:len()
-    local needed = message.len and message.len(u)
+    local needed = message.len and message.len(u, len)
     local is_sealed = len >= seal.len
       and (needed and len == needed + seal.len or not needed and proto.prefs.sealed)
     local own = is_sealed and len - seal.len or len

@@ -82,6 +82,7 @@ impl Run {
                     scale: 1e8,
                     servers: 1 + servers % 4,
                     window: 8,
+                    nonce: 0,
                 }
                 .emit(&mut buf);
                 self.recv(true, u32::from(who % 4), &buf[..len]);
@@ -104,6 +105,7 @@ impl Run {
                 generation,
                 values,
                 upper,
+                nonce: 0,
             } => {
                 let is = |bit: u8| flags >> bit & 1 == 1;
                 let header = Header {
@@ -159,6 +161,7 @@ impl Run {
                     sent_at_us: 0,
                     sequence: 0,
                     upper: None,
+                    nonce: 0,
                 }
                 .emit(&mut buf);
                 self.recv(false, 0, &buf[..len]);

@@ -257,6 +257,7 @@ impl Run {
                     operations: u32::from(who.odd),
                     // The first lives that a lower switch draws.
                     session: Session(EPOCH + u32::from(who.odd % 3)),
+                    nonce: 0,
                 };
                 let ack = Ack {
                     generation: who.generation(),

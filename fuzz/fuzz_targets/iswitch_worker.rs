@@ -186,6 +186,7 @@ impl Run {
                     packet_floats: u32::from(floats % 9),
                     operations: u32::from(operations % 8),
                     session: Session(7 + u32::from(odd == 3)),
+                    nonce: 0,
                 };
                 self.control(Control::Ack(Ack {
                     generation: generation % 4,

@@ -181,6 +181,7 @@ impl Run {
                     block_bytes: 64 * (1 + u32::from(lines % 3)),
                     cores: 1 + u32::from(lines / 128),
                     sent_at_us: 0,
+                    nonce: 0,
                 }
                 .emit(&mut buf);
                 self.recv(&buf[..len]);

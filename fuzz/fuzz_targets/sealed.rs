@@ -143,7 +143,7 @@ fuzz_target!(|steps: Vec<Step>| {
             Step::Datagram { from: peer, association, counter, right, down } => {
                 sent = vec![0; 31];
                 sent[..7].copy_from_slice(b"message");
-                let signed = put_counter(&mut sent, 7, association, counter % 4096);
+                let signed = put_counter(&mut sent, 7, association, 0, counter % 4096);
                 put_tag(&mut sent, signed, &if right { RIGHT } else { [0; 16] });
                 from = Some(if down { 9 } else { peer });
             }

@@ -189,6 +189,7 @@ impl Run {
                     block_bytes: u32::from(*block_bytes),
                     datagram_bytes: u32::from(*datagram_bytes),
                     sent_at_us: 1,
+                    nonce: 0,
                 }
                 .emit(&mut buf);
                 self.recv(false, who.peer(), &buf[..len]);
@@ -248,6 +249,7 @@ impl Run {
                     block_bytes: 64 * (1 + u32::from(lines % 3)),
                     cores: 1 + u32::from(lines / 128),
                     sent_at_us: 0,
+                    nonce: 0,
                 }
                 .emit(&mut buf);
                 self.recv(true, who.peer(), &buf[..len]);

@@ -129,6 +129,7 @@ impl Run {
                     timeout_ms: timeout_ms.into(),
                     window: 1 + u16::from(workers / 4 % 4),
                     sent_at_us: 1,
+                    nonce: 0,
                 }
                 .emit(&mut buf);
                 self.recv(false, peer, &buf[..len]);
@@ -187,6 +188,7 @@ impl Run {
                     window: 1 + u16::from(window % 8),
                     newest: 0,
                     sent_at_us: 0,
+                    nonce: 0,
                 }
                 .emit(&mut buf);
                 self.recv(true, 0, &buf[..len]);

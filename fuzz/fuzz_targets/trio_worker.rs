@@ -138,6 +138,7 @@ impl Run {
                 window: u16::from(window % 9),
                 newest: u16::from(first / 8 % 8),
                 sent_at_us: 1,
+                nonce: 0,
             }
             .emit(&mut buf),
             Step::Result { block, sources, generation, marks, gradients, value } => Block {

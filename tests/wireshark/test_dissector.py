@@ -138,6 +138,7 @@ def test_a_seal_is_found_by_the_length_and_named(packets: list[dict[str, Any]]) 
     layer, clear = update["olaf"], at_port(packets, 5555)[0]["olaf"]
     seal = layer[SEAL]
     assert (seal["olaf.seal.association"], seal["olaf.seal.counter"]) == ("258", "772")
+    assert seal["olaf.seal.class"] == "35"
     assert seal["olaf.seal.tag"] == ":".join(["ab"] * 16)
     # The message in front of the seal is read as without one.
     del layer[SEAL]

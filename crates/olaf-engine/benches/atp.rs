@@ -87,6 +87,7 @@ impl Run {
                 scale: 1e8,
                 servers: 1,
                 window: 200,
+                nonce: 0,
             };
             let len = join.emit(&mut run.datagram);
             let from = Source::new(PortId::DOWNLINK, PeerId(rank));

@@ -272,6 +272,7 @@ impl Whole {
             block_bytes: BYTES as u32,
             datagram_bytes: 9216,
             sent_at_us: 0,
+            nonce: 0,
         };
         let mut buf = [0; HEADER];
         let len = join.emit(&mut buf);

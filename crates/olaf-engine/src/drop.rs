@@ -50,6 +50,8 @@ pub enum DropReason {
     WrongSender,
     /// Its operation is another one at other workers.
     Mismatch,
+    /// Its operation has more parameters than its job may have.
+    TooManyParameters,
     /// Its join to a sum was refused.
     SumJoinRefused(reduce::WelcomeCode),
     /// It is not sealed as parties that share a key do it.
@@ -84,6 +86,7 @@ impl DropReason {
             Self::NotAMember => "not_a_member",
             Self::WrongSender => "wrong_sender",
             Self::Mismatch => "mismatch",
+            Self::TooManyParameters => "too_many_parameters",
             Self::SumJoinRefused(code) => code.name(),
             Self::Seal(reason) => reason.name(),
             Self::End(refused) => refused.name(),
@@ -142,6 +145,8 @@ pub enum Refused {
     OtherGeneration,
     /// It describes another operation than this end has begun under that number.
     Mismatch,
+    /// Its operation has more parameters than its job may have.
+    TooManyParameters,
     /// It is for later, and there is no room to keep it until then.
     NoRoom,
     /// It cannot be: nobody may send it before this end has said more.
@@ -185,6 +190,7 @@ impl Refused {
             Self::Overtaken => "overtaken",
             Self::OtherGeneration => "other_generation",
             Self::Mismatch => "mismatch",
+            Self::TooManyParameters => "too_many_parameters",
             Self::NoRoom => "no_room",
             Self::TooEarly => "too_early",
             Self::WrongSignature => "wrong_signature",

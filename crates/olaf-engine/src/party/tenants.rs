@@ -38,6 +38,12 @@ impl Tenant {
         self.max_parameters.is_none_or(|most| parameters <= most)
     }
 
+    /// The most parameters of a model or of an operation of the job.
+    #[must_use]
+    pub fn most_parameters(&self) -> u64 {
+        self.max_parameters.map_or(u64::MAX, u64::from)
+    }
+
     /// Whether one more worker fits beside that many.
     #[must_use]
     pub fn takes_worker(&self, workers: usize) -> bool {

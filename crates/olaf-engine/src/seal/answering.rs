@@ -172,8 +172,9 @@ impl Answering {
         let pairs = self.by_peer.range((peer, 0)..=(peer, usize::MAX));
         let mut pairs = pairs.filter(|((_, key), _)| secrets.keys()[*key].allows(job));
         let number = pairs.find_map(|(_, pair)| pair.used.or(pair.begun))?;
-        let association = self.by_number.get_mut(&number)?;
-        let counter = association.sent.min(MAX_COUNTER);
+        // No counter comes twice. The party begins another handshake when nothing comes back.
+        let association = self.by_number.get_mut(&number).filter(|one| one.sent <= MAX_COUNTER)?;
+        let counter = association.sent;
         association.sent += 1;
         let signed = put_counter(number, counter);
         Some(association.session.sign(Direction::Down, counter, signed))

@@ -149,16 +149,18 @@ impl<E: Engine> Engine for Sealed<E> {
             return self.inner.handle_packet(now, from, bytes);
         };
         guard.counters.received += 1;
-        let opened = guard.receive(now, from, bytes).and_then(|found| match found {
-            Some((key, message)) if !guard.allows(key, self.inner.job_of(from, message)) => {
-                Err(Reason::OtherJob)
-            }
-            found => Ok(found.map(|(_, message)| message)),
+        let opened = guard.receive(now, from, bytes).and_then(|found| {
+            let Some((key, class, message)) = found else { return Ok(None) };
+            // Anybody on the way can rewrite the class of service in the IP header, and some networks clear it.
+            let sealed_as = Source { class: TrafficClass::new(class, from.class.ecn()), ..from };
+            guard.counters.reclassified += u64::from(from.class.dscp() != class);
+            let is_allowed = guard.allows(key, self.inner.job_of(sealed_as, message));
+            if is_allowed { Ok(Some((sealed_as, message))) } else { Err(Reason::OtherJob) }
         });
         match opened {
-            Ok(Some(message)) => {
+            Ok(Some((sealed_as, message))) => {
                 guard.counters.opened += 1;
-                self.inner.handle_packet(now, from, message)
+                self.inner.handle_packet(now, sealed_as, message)
             }
             Ok(None) => {
                 guard.counters.handshakes += 1;
@@ -276,8 +278,8 @@ struct Fan {
     next: usize,
 }
 
-/// A message, and the key that it came under.
-type Opened<'a> = (usize, &'a [u8]);
+/// A message, the key that it came under, and the class of service that it was sealed with.
+type Opened<'a> = (usize, u8, &'a [u8]);
 
 impl Guard {
     fn new(secrets: Box<dyn Secrets>) -> Self {
@@ -335,7 +337,7 @@ impl Guard {
             }
             received?
         };
-        Ok(Some((key, found.message)))
+        Ok(Some((key, found.class, found.message)))
     }
 
     fn handshake(
@@ -442,7 +444,8 @@ impl Guard {
             if let Some(held) = own.take_held(port) {
                 let len = held.bytes.len();
                 buf[..len].copy_from_slice(&held.bytes);
-                let tag = own.seal(now, |number, counter| counted(buf, len, number, counter));
+                let of = held.class;
+                let tag = own.seal(now, |number, counter| counted(buf, len, (number, of), counter));
                 let len = tagged(buf, len, &tag.expect("it is open: it gave out what it held"));
                 self.counters.sealed += 1;
                 return Some(Transmit { class: held.class, ..Transmit::to(*peer, len) });
@@ -497,7 +500,7 @@ impl Guard {
             self.tag_up(now, port, buf, (peer, len, class), job)?
         } else {
             let found = self.answering.seal(&*self.secrets, peer, job, |number, counter| {
-                counted(buf, len, number, counter)
+                counted(buf, len, (number, class), counter)
             });
             self.counters.no_association += u64::from(found.is_none());
             found?
@@ -522,7 +525,7 @@ impl Guard {
         };
         let own = beginning.entry((peer, key)).or_insert_with(|| Beginning::new(key, port));
         own.begin_if_needed(&mut **secrets, now);
-        let tag = own.seal(now, |number, counter| counted(buf, len, number, counter));
+        let tag = own.seal(now, |number, counter| counted(buf, len, (number, class), counter));
         if tag.is_none() {
             own.hold(counters, Held { port, class, bytes: buf[..len].to_vec() });
         }
@@ -530,9 +533,14 @@ impl Guard {
     }
 }
 
-/// Writes association and counter behind a message; the bytes that a tag is of.
-fn counted(buf: &mut [u8], len: usize, number: u16, counter: u64) -> &[u8] {
-    let signed = sealed::put_counter(buf, len, number, counter);
+/// Writes association, class and counter behind a message; the bytes that a tag is of.
+fn counted(
+    buf: &mut [u8],
+    len: usize,
+    (number, class): (u16, TrafficClass),
+    counter: u64,
+) -> &[u8] {
+    let signed = sealed::put_counter(buf, len, number, class.dscp(), counter);
     &buf[..signed]
 }
 

@@ -64,6 +64,9 @@ pub struct Counters {
     pub received: u64,
     /// Messages given to the engine.
     pub opened: u64,
+    /// Messages in it whose datagram came with another class of service than they were sealed with: a
+    /// network cleared the class, or somebody rewrote it.
+    pub reclassified: u64,
     /// Messages of handshakes that were valid.
     pub handshakes: u64,
     /// All others, by reason.

@@ -6,6 +6,7 @@
 
 mod common;
 
+mod addresses;
 mod config;
 mod hostile;
 mod switch;
@@ -16,4 +17,5 @@ mod switch_notices;
 mod switch_ports;
 mod switch_random;
 mod switch_signatures;
+mod too_large;
 mod vectors;

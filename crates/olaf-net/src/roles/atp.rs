@@ -41,6 +41,10 @@ pub(super) fn switch(
         )));
     }
     engine.set_servers(&servers);
+    // Behind keys a handshake has proved each address.
+    if !config.has_keys() {
+        engine.demand_proofs(Box::new(random::draw));
+    }
     let driver = Driver::new("switch", engine, wiring, peers, socket).behind(keys_of(config)?);
     Ok(Running::new(driver, config.core))
 }
@@ -56,6 +60,10 @@ pub(super) fn server(
     let epoch = random::draw() as u16;
     let set_up = ServerConfig { tenants: config.tenants()?, ..config.atp_server.engine.clone() };
     let mut engine = AtpServer::new(set_up, epoch).map_err(wrong)?;
+    // Behind keys a handshake has proved each address.
+    if !config.has_keys() {
+        engine.demand_proofs(Box::new(random::draw));
+    }
     if let Some(file) = &config.atp_server.topology {
         engine.set_topology(topology(file)?);
     }

@@ -79,6 +79,10 @@ fn one(
     // As for the queue, a number that differs from life to life.
     let mut engine = Switch::new(engine, random::draw())
         .map_err(|error| StartError::Config(format!("reduce.{error}")))?;
+    // Behind keys a handshake has proved each address.
+    if !config.has_keys() {
+        engine.demand_proofs(Box::new(random::draw));
+    }
     let mut peers = Peers::new();
     let mut wiring = Wiring::new(PortId::DOWNLINK);
     if let Some(text) = &config.reduce.upstream {

@@ -8,7 +8,7 @@ use crate::random;
 use crate::roles::switch::{above, keys_of, listen_of, longest_datagram_to};
 use crate::roles::switch_config::{EngineKind, SumsConfig, SwitchConfig};
 use olaf_engine::keys::ConfigError;
-use olaf_engine::party::Tenants;
+use olaf_engine::party::{Chance, Tenants};
 use olaf_engine::switch::{iswitch, trio};
 use olaf_engine::{Engine, PeerId, PortId, Wiring};
 
@@ -29,6 +29,9 @@ pub(super) trait Summing: Engine + Send + Sized + 'static {
     /// The same set-up for these jobs.
     fn for_jobs(config: Self::Config, tenants: Tenants) -> Self::Config;
 
+    /// Demands that members prove their addresses.
+    fn demand_proofs(&mut self, chance: Chance);
+
     /// Names the switch above, and the longest datagram that the path to it takes.
     fn set_upstream(&mut self, peer: PeerId, datagram_bytes: u32);
 }
@@ -44,6 +47,10 @@ impl Summing for iswitch::Switch {
 
     fn for_jobs(config: Self::Config, tenants: Tenants) -> Self::Config {
         iswitch::Config { tenants, ..config }
+    }
+
+    fn demand_proofs(&mut self, chance: Chance) {
+        self.demand_proofs(chance);
     }
 
     fn set_upstream(&mut self, peer: PeerId, datagram_bytes: u32) {
@@ -64,6 +71,10 @@ impl Summing for trio::Switch {
         trio::Config { tenants, ..config }
     }
 
+    fn demand_proofs(&mut self, chance: Chance) {
+        self.demand_proofs(chance);
+    }
+
     fn set_upstream(&mut self, peer: PeerId, _datagram_bytes: u32) {
         self.set_upstream(peer);
     }
@@ -81,6 +92,10 @@ pub(super) fn engine<E: Summing>(
     let set_up = E::for_jobs(own.engine.clone(), config.tenants()?);
     let mut engine = E::make(set_up, random::draw())
         .map_err(|error| StartError::Config(format!("{name}.{error}")))?;
+    // Behind keys a handshake has proved each address.
+    if !config.has_keys() {
+        engine.demand_proofs(Box::new(random::draw));
+    }
     let listen = listen_of(config, key, listen)?;
     let bind = if E::READS_CLASS { Socket::bind_whole_class } else { Socket::bind };
     let socket = bind(listen)?.losing(config.receive_loss)?;

@@ -44,6 +44,9 @@ pub struct Join {
     pub servers: u8,
     /// Fragments that the sender wants to be ahead of its first unanswered one, at most.
     pub window: u16,
+    /// The number of the newest welcome, which proves the address of the sender, or of the switch that passed
+    /// the join on; 0: none yet.
+    pub nonce: u32,
 }
 
 /// The answer to a [`Join`]: where the worker stands, and its place in the tree.
@@ -91,6 +94,8 @@ pub struct Welcome {
     pub sequence: u64,
     /// The third and the fourth level of a job with more than two.
     pub upper: Option<Upper>,
+    /// The receiver has to join again with this number before it is let in; 0: nothing is left to prove.
+    pub nonce: u32,
 }
 
 /// A worker's good-bye.
@@ -164,6 +169,7 @@ impl Join {
             scale: f64::from_be_bytes(array_at(packet.bytes(), join::SCALE)),
             servers: packet.bytes()[join::SERVERS],
             window: packet.u16(join::WINDOW),
+            nonce: packet.u32(join::NONCE),
         };
         if message.workers == 0 || message.workers > offsets::MAX_WORKERS {
             return Err(Refusal::BadField("workers"));
@@ -208,6 +214,7 @@ impl Join {
         writer.put(join::SCALE, self.scale.to_be_bytes());
         writer.put(join::SERVERS, [self.servers]);
         writer.put(join::WINDOW, self.window.to_be_bytes());
+        writer.put(join::NONCE, self.nonce.to_be_bytes());
         if len == join::LONG {
             writer.put(join::THIRD_SWITCH, third.to_be_bytes());
             writer.put(join::FOURTH_SWITCH, fourth.to_be_bytes());
@@ -217,6 +224,35 @@ impl Join {
 }
 
 impl Welcome {
+    /// The answer to the join of a sender that has no place.
+    #[must_use]
+    pub const fn without_place(join: &Join, code: WelcomeCode) -> Self {
+        Self {
+            job: join.job,
+            server: join.server,
+            session: join.session,
+            rank: offsets::ANY,
+            workers: 0,
+            here: 0,
+            code,
+            edge: false,
+            same_switch: false,
+            generation: 0,
+            life: 0,
+            values: 0,
+            window: 0,
+            bitmap0: 0,
+            bitmap1: 0,
+            fan_in0: 0,
+            fan_in1: 0,
+            aggregators: 0,
+            sent_at_us: join.sent_at_us,
+            sequence: 0,
+            upper: None,
+            nonce: 0,
+        }
+    }
+
     /// Reads a welcome.
     ///
     /// # Errors
@@ -249,6 +285,7 @@ impl Welcome {
             sent_at_us: packet.u32(welcome::SENT_AT_US),
             sequence: packet.u64(welcome::SEQUENCE),
             upper: upper.map(Upper::parse),
+            nonce: packet.u32(welcome::NONCE),
         };
         if message.code == WelcomeCode::Welcome {
             message.check_place()?;
@@ -313,6 +350,7 @@ impl Welcome {
         writer.put(welcome::AGGREGATORS, self.aggregators.to_be_bytes());
         writer.put(welcome::SENT_AT_US, self.sent_at_us.to_be_bytes());
         writer.put(welcome::SEQUENCE, self.sequence.to_be_bytes());
+        writer.put(welcome::NONCE, self.nonce.to_be_bytes());
         if let Some(upper) = &self.upper {
             upper.emit(welcome::UPPER, &mut writer);
         }

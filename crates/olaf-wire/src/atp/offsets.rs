@@ -129,6 +129,7 @@ pub mod control {
 /// Offsets of a join.
 pub mod join {
     #![allow(missing_docs, reason = "each is the field of that name")]
+    pub const NONCE: usize = 14;
     pub const SESSION: usize = 18;
     pub const RANK: usize = 22;
     pub const WORKERS: usize = 26;
@@ -152,6 +153,7 @@ pub mod join {
 /// Offsets of a welcome.
 pub mod welcome {
     #![allow(missing_docs, reason = "each is the field of that name")]
+    pub const NONCE: usize = 14;
     pub const SESSION: usize = 18;
     pub const RANK: usize = 22;
     pub const WORKERS: usize = 26;

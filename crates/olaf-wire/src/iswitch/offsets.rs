@@ -4,7 +4,7 @@
 //! data     0 seg   8 floats ..
 //! control  0 action   1 generation   2 code   3 what   4 value ..
 //! join     2 version   3 sender   4 job   8 session   12 rank   16 workers   20 contributors
-//!          24 packet floats   28 operations   32 sent at (us)   36 end
+//!          24 packet floats   28 operations   32 sent at (us)   36 end, or nonce   40 end
 //! leave    4 job   8 session   12 end
 //! reset    4 end
 //! set h    4 h   8 end
@@ -13,7 +13,7 @@
 //! halt     2 reason   4 culprit   8 index   16 end
 //! ack      2 outcome   3 action   4 sent at (us)   8 index   16 end
 //! ack of a join: 16 member   20 rank   24 workers   28 here   32 slots   36 packet floats
-//!          40 operations   44 session   48 end
+//!          40 operations   44 session   48 end, or nonce   52 end
 //!
 //! seg      63..56 generation   55 last   54..44 missing   43..0 index
 //! ```
@@ -70,6 +70,8 @@ pub mod join {
     pub const OPERATIONS: usize = 28;
     pub const SENT_AT_US: usize = 32;
     pub const LEN: usize = 36;
+    pub const NONCE: usize = 36;
+    pub const LEN_WITH_NONCE: usize = 40;
 }
 
 /// Offsets of that message.
@@ -119,7 +121,9 @@ pub mod ack {
     pub const OPERATIONS: usize = 40;
     pub const SESSION: usize = 44;
     pub const LEN_OF_JOIN: usize = 48;
+    pub const NONCE: usize = 48;
+    pub const LEN_WITH_NONCE: usize = 52;
 }
 
 /// Bytes of the longest control message.
-pub const LONGEST_CONTROL: usize = ack::LEN_OF_JOIN;
+pub const LONGEST_CONTROL: usize = ack::LEN_WITH_NONCE;

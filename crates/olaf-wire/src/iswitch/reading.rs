@@ -22,6 +22,7 @@ impl Control {
         };
         let action = Action::from_byte(*action).ok_or(Refusal::UnknownKind(*action))?;
         let need = match action {
+            Action::Join if have > join::LEN => join::LEN_WITH_NONCE,
             Action::Join => join::LEN,
             Action::Leave => leave::LEN,
             Action::Reset => control::LEN,
@@ -29,7 +30,7 @@ impl Control {
             Action::FBcast | Action::Help => packets::LEN,
             Action::Halt => halt::LEN,
             Action::Ack if bytes.get(control::WHAT) == Some(&(Action::Join as u8)) => {
-                ack::LEN_OF_JOIN
+                if have > ack::LEN_OF_JOIN { ack::LEN_WITH_NONCE } else { ack::LEN_OF_JOIN }
             }
             Action::Ack => ack::LEN,
         };
@@ -82,6 +83,11 @@ impl Value<'_> {
 
     fn u64(&self, at: usize) -> u64 {
         u64::from_be_bytes(array_at(self.0, at))
+    }
+
+    /// The nonce that a message ends with; 0: it has none.
+    fn nonce(&self, at: usize) -> u32 {
+        if self.0.len() > at { self.u32(at) } else { 0 }
     }
 
     fn read(&self, action: Action) -> Result<Control, Refusal> {
@@ -137,6 +143,7 @@ impl Value<'_> {
             packet_floats: self.u32(join::PACKET_FLOATS),
             operations: self.u32(join::OPERATIONS),
             sent_at_us: self.u32(join::SENT_AT_US),
+            nonce: self.nonce(join::NONCE),
         };
         if !(1..=MAX_WORKERS).contains(&message.workers) {
             return Err(Refusal::BadField("workers"));
@@ -176,6 +183,7 @@ impl Value<'_> {
             packet_floats: self.u32(ack::PACKET_FLOATS),
             operations: self.u32(ack::OPERATIONS),
             session: Session(self.u32(ack::SESSION)),
+            nonce: self.nonce(ack::NONCE),
         });
         let index = self.u64(ack::INDEX);
         if index > MAX_INDEX {

@@ -27,6 +27,8 @@ pub struct Join {
     pub operations: u32,
     /// When the sender sent it, microseconds of its own clock, which wraps.
     pub sent_at_us: u32,
+    /// The number of the newest answer, which proves the sender's address; 0: none yet.
+    pub nonce: u32,
 }
 
 /// "Leave the training job".
@@ -97,6 +99,9 @@ pub struct Admission {
     pub operations: u32,
     /// The life that asked to join.
     pub session: Session,
+    /// The receiver has to join again with this number before the switch lets it in; 0: nothing is left
+    /// to prove.
+    pub nonce: u32,
 }
 
 /// "Confirm the success/failure of actions". Up it confirms results, and is the sign of life of a worker

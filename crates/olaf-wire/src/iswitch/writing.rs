@@ -63,7 +63,11 @@ impl Join {
         writer.put(join::PACKET_FLOATS, self.packet_floats.to_be_bytes());
         writer.put(join::OPERATIONS, self.operations.to_be_bytes());
         writer.put(join::SENT_AT_US, self.sent_at_us.to_be_bytes());
-        join::LEN
+        if self.nonce == 0 {
+            return join::LEN;
+        }
+        writer.put(join::NONCE, self.nonce.to_be_bytes());
+        join::LEN_WITH_NONCE
     }
 }
 
@@ -86,6 +90,10 @@ impl Ack {
         writer.put(ack::PACKET_FLOATS, admission.packet_floats.to_be_bytes());
         writer.put(ack::OPERATIONS, admission.operations.to_be_bytes());
         writer.put(ack::SESSION, admission.session.0.to_be_bytes());
-        ack::LEN_OF_JOIN
+        if admission.nonce == 0 {
+            return ack::LEN_OF_JOIN;
+        }
+        writer.put(ack::NONCE, admission.nonce.to_be_bytes());
+        ack::LEN_WITH_NONCE
     }
 }

@@ -22,6 +22,8 @@ pub struct Join {
     pub datagram_bytes: u32,
     /// When the sender sent it, microseconds of its own clock, which wraps; 0: not said.
     pub sent_at_us: u32,
+    /// The number of the newest welcome, which proves the sender's address; 0: none yet.
+    pub nonce: u32,
 }
 
 impl Join {
@@ -40,6 +42,7 @@ impl Join {
             block_bytes: packet.u32(join::BLOCK_BYTES),
             datagram_bytes: packet.u32(join::DATAGRAM_BYTES),
             sent_at_us: packet.u32(common::SENT_AT_US),
+            nonce: packet.u32(join::NONCE),
         };
         if message.workers > MAX_RANKS {
             return Err(Refusal::BadField("workers"));
@@ -63,6 +66,7 @@ impl Join {
         writer.put(join::BLOCK_BYTES, self.block_bytes.to_be_bytes());
         writer.put(join::DATAGRAM_BYTES, self.datagram_bytes.to_be_bytes());
         writer.put(common::SENT_AT_US, self.sent_at_us.to_be_bytes());
+        writer.put(join::NONCE, self.nonce.to_be_bytes());
         HEADER
     }
 }
@@ -134,6 +138,9 @@ pub struct Welcome {
     pub cores: u32,
     /// `sent_at_us` of the join; 0: not said.
     pub sent_at_us: u32,
+    /// The receiver has to join again with this number before the switch lets it in; 0: nothing is
+    /// left to prove.
+    pub nonce: u32,
 }
 
 impl Welcome {
@@ -155,6 +162,7 @@ impl Welcome {
             block_bytes: packet.u32(welcome::BLOCK_BYTES),
             cores: packet.u32(welcome::CORES),
             sent_at_us: packet.u32(common::SENT_AT_US),
+            nonce: packet.u32(welcome::NONCE),
         };
         if message.workers > MAX_RANKS {
             return Err(Refusal::BadField("workers"));
@@ -205,6 +213,7 @@ impl Welcome {
         writer.put(welcome::BLOCK_BYTES, self.block_bytes.to_be_bytes());
         writer.put(welcome::CORES, self.cores.to_be_bytes());
         writer.put(common::SENT_AT_US, self.sent_at_us.to_be_bytes());
+        writer.put(welcome::NONCE, self.nonce.to_be_bytes());
         writer.put(welcome::CODE, [self.code as u8]);
         HEADER
     }

@@ -7,8 +7,9 @@
 //!               48 holds (piece), expected contributors (result)   56 lanes   58 words
 //!               60 reserved   62 lane type   63 operator   64 words ..   64 + 8 words: lanes ..
 //! ask, want     32 mask   48 holds
-//! join          32 workers   36 contributors   40 deadline (us)   44 block bytes   48 datagram bytes
-//! welcome       32 workers   36 here   40 slots   44 block bytes   48 cores   62 code
+//! join          28 nonce   32 workers   36 contributors   40 deadline (us)   44 block bytes
+//!               48 datagram bytes
+//! welcome       28 nonce   32 workers   36 here   40 slots   44 block bytes   48 cores   62 code
 //! leave         (no further fields)
 //! closed        44 culprit   62 reason
 //!
@@ -68,6 +69,7 @@ pub mod missing {
 /// A worker's wish to take part.
 pub mod join {
     #![allow(missing_docs, reason = "named and drawn in the module's table")]
+    pub const NONCE: usize = 28;
     pub const WORKERS: usize = 32;
     pub const CONTRIBUTORS: usize = 36;
     pub const DEADLINE_US: usize = 40;
@@ -78,6 +80,7 @@ pub mod join {
 /// The answer to a join.
 pub mod welcome {
     #![allow(missing_docs, reason = "named and drawn in the module's table")]
+    pub const NONCE: usize = 28;
     pub const WORKERS: usize = 32;
     pub const HERE: usize = 36;
     pub const SLOTS: usize = 40;

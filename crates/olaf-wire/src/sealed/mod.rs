@@ -1,9 +1,12 @@
 //! Datagrams of parties that share a key: a trailer behind each message, and the handshake that
 //! agrees on the keys of a session.
 //!
-//! The trailer has the number of an association, a counter and a tag. An association is one
-//! handshake's outcome: two directions with a key each. Association 0 marks a message of a
-//! handshake. The messages are authentic, and not secret.
+//! The trailer has the number of an association, a class of service, a counter and a tag. An
+//! association is one handshake's outcome: two directions with a key each. Association 0 marks a
+//! message of a handshake. The messages are authentic, and not secret.
+//!
+//! iSwitch tells data from control messages by the class of service in the IP header, which anybody on
+//! the way may rewrite. So the class stands under the tag too, and a receiver believes that one alone.
 //!
 //! | | from | to | says |
 //! |---|---|---|---|
@@ -22,13 +25,17 @@ use offsets::{handshake, trailer};
 /// The first bytes of every message of a handshake.
 pub const MAGIC: [u8; 4] = *b"OLAK";
 /// Version of trailer and handshake.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Bytes that a seal adds to a message.
 pub const OVERHEAD: usize = trailer::LEN;
 /// Bytes of a tag, of random values and of a cookie.
 pub const TAG_BYTES: usize = 16;
 /// The largest counter of a datagram; an association ends there.
-pub const MAX_COUNTER: u64 = (1 << 48) - 1;
+pub const MAX_COUNTER: u64 = (1 << 42) - 1;
+/// Where the class of service begins in the word of association, class and counter.
+const CLASS_SHIFT: u32 = 42;
+/// The largest class of service (six DSCP bits).
+const MAX_CLASS: u64 = 0b11_1111;
 
 /// A tag, a random value or a cookie.
 pub type Tag = [u8; TAG_BYTES];
@@ -40,9 +47,11 @@ pub type KeyName = [u8; 8];
 pub struct Sealed<'a> {
     /// The association's number; 0: the message is of a handshake.
     pub association: u16,
+    /// The class of service (six DSCP bits) that the message was sent with.
+    pub class: u8,
     /// Number of the datagram in its direction of the association.
     pub counter: u64,
-    /// The message and the counter: what the tag is of.
+    /// The message and the rest of the trailer: what the tag is of.
     pub signed: &'a [u8],
     /// The message.
     pub message: &'a [u8],
@@ -60,6 +69,7 @@ impl<'a> Sealed<'a> {
         let counter = u64::from_be_bytes(counter.try_into().ok()?);
         Some(Self {
             association: (counter >> 48) as u16,
+            class: (counter >> CLASS_SHIFT & MAX_CLASS) as u8,
             counter: counter & MAX_COUNTER,
             signed,
             message,
@@ -68,15 +78,16 @@ impl<'a> Sealed<'a> {
     }
 }
 
-/// Writes association and counter behind a message of `len` bytes. Returns the number of bytes that
-/// the tag is of; the tag follows them, see [`put_tag`].
+/// Writes association, class of service (below 64) and counter behind a message of `len` bytes. Returns
+/// the number of bytes that the tag is of; the tag follows them, see [`put_tag`].
 ///
 /// # Panics
 /// When `buf` is shorter than message and trailer.
-pub fn put_counter(buf: &mut [u8], len: usize, association: u16, counter: u64) -> usize {
-    let both = u64::from(association) << 48 | counter & MAX_COUNTER;
+pub fn put_counter(buf: &mut [u8], len: usize, association: u16, class: u8, counter: u64) -> usize {
+    let class = u64::from(class) & MAX_CLASS;
+    let all = u64::from(association) << 48 | class << CLASS_SHIFT | counter & MAX_COUNTER;
     let end = len + trailer::LEN - TAG_BYTES;
-    buf[len..end].copy_from_slice(&both.to_be_bytes());
+    buf[len..end].copy_from_slice(&all.to_be_bytes());
     end
 }
 
@@ -194,7 +205,7 @@ impl Handshake {
         put(handshake::RESPONDER, &self.responder);
         put(handshake::COOKIE_TIME, &self.cookie_ns.to_be_bytes());
         put(handshake::COOKIE, &self.cookie);
-        put_counter(buf, handshake::BODY, 0, 0)
+        put_counter(buf, handshake::BODY, 0, 0, 0)
     }
 }
 
@@ -243,19 +254,24 @@ mod tests {
         assert_eq!(refused(&[&*body, &[0]].concat()), Refusal::Oversized { have: 73, need: 72 });
         body[5] = 7;
         assert_eq!(refused(body), Refusal::UnknownKind(7));
-        body[4] = 2;
-        assert_eq!(refused(body), Refusal::WrongVersion { have: 2, speaks: 1 });
+        body[4] = 1;
+        assert_eq!(refused(body), Refusal::WrongVersion { have: 1, speaks: 2 });
         body[0] = b'X';
         assert_eq!(refused(body), Refusal::NotOurs);
     }
 
     #[test]
-    fn a_trailer_keeps_association_and_counter_apart() {
+    fn a_trailer_keeps_association_class_and_counter_apart() {
         let mut buf = *b"message_________________________";
-        let signed = put_counter(&mut buf, 7, 0xffff, MAX_COUNTER);
-        let len = put_tag(&mut buf, signed, &[1; 16]);
-        let sealed = Sealed::parse(&buf[..len]).expect("it has a trailer");
-        assert_eq!((sealed.association, sealed.counter), (0xffff, MAX_COUNTER));
+        let largest = (0xffff, 63, MAX_COUNTER);
+        for (association, class, counter) in [largest, (1, 0, 2), (0, 35, 0), (0, 0, MAX_COUNTER)] {
+            let signed = put_counter(&mut buf, 7, association, class, counter);
+            let len = put_tag(&mut buf, signed, &[1; 16]);
+            let sealed = Sealed::parse(&buf[..len]).expect("it has a trailer");
+            let read = (sealed.association, sealed.class, sealed.counter);
+            assert_eq!(read, (association, class, counter));
+        }
+        let sealed = Sealed::parse(&buf[..31]).expect("it has a trailer");
         assert_eq!(sealed.message, b"message");
         assert_eq!(Sealed::parse(&buf[..23]), None);
     }

@@ -3,7 +3,7 @@
 /// The end of every datagram between two parties that share a key. It stands behind the message,
 /// so that a message lies in its datagram as it does without a seal.
 pub mod trailer {
-    /// From the datagram's end: association (16 bits), then the counter (48 bits).
+    /// From the datagram's end: association (16 bits), class of service (6 bits), then the counter (42 bits).
     pub const COUNTER: usize = 24;
     /// From the datagram's end: the tag.
     pub const TAG: usize = 16;

@@ -2,7 +2,7 @@
 //! workers.
 
 use super::offsets::{ANY, MAX_GRADIENTS, header};
-use super::packet::{Fields, Kind, TrioPacket, emit};
+use super::packet::{Fields, Kind, TrioPacket, emit, emit_nonce};
 use crate::ids::Session;
 use crate::packet::Refusal;
 use crate::reduce::{Reason, WelcomeCode};
@@ -33,6 +33,8 @@ pub struct Hello {
     pub window: u16,
     /// The sender's time, in microseconds: the welcome repeats it.
     pub sent_at_us: u32,
+    /// The number of the newest welcome, which proves the sender's address; 0: none yet.
+    pub nonce: u32,
 }
 
 impl Hello {
@@ -54,6 +56,7 @@ impl Hello {
             timeout_ms: packet.narrow(3, "timeout_ms")?,
             window: packet.narrow(4, "window")?,
             sent_at_us: packet.word(5),
+            nonce: packet.nonce()?,
         };
         if hello.workers == 0 || hello.sources > hello.workers {
             return Err(Refusal::BadField("workers"));
@@ -90,7 +93,8 @@ impl Hello {
             self.window.into(),
             self.sent_at_us,
         ];
-        emit(buf, Kind::Hello, &fields, words)
+        let len = emit(buf, Kind::Hello, &fields, words);
+        emit_nonce(buf, len, self.nonce)
     }
 }
 
@@ -121,6 +125,9 @@ pub struct Welcome {
     pub newest: u16,
     /// From the hello.
     pub sent_at_us: u32,
+    /// The receiver has to say hello again with this number before the switch lets it in; 0: nothing is
+    /// left to prove.
+    pub nonce: u32,
 }
 
 impl Welcome {
@@ -145,6 +152,7 @@ impl Welcome {
             window: packet.narrow(4, "window")?,
             newest: packet.narrow(5, "newest")?,
             sent_at_us: packet.word(6),
+            nonce: packet.nonce()?,
         };
         if welcome.code == WelcomeCode::Welcome {
             for (cannot_be, name) in [
@@ -183,7 +191,8 @@ impl Welcome {
             self.newest.into(),
             self.sent_at_us,
         ];
-        emit(buf, Kind::Welcome, &fields, words)
+        let len = emit(buf, Kind::Welcome, &fields, words);
+        emit_nonce(buf, len, self.nonce)
     }
 }
 

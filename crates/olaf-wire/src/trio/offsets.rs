@@ -8,9 +8,10 @@
 //!            2 hello   3 welcome   4 ask   5 want   6 closed   7 leave   8 straggler   9 gone
 //!
 //! hello      1 term   8 newest generation   12 session   16 workers   20 gradients of a block
-//!            24 time-out (ms)   28 window   32 sent at (us)
+//!            24 time-out (ms)   28 window   32 sent at (us)   36 end, or nonce
 //! welcome    1 term   8 first generation    12 session   16 code   20 gradients of a block
 //!            24 workers that are here   28 window   32 newest generation   36 sent at (us)
+//!            40 end, or nonce
 //! ask        1 first block   12 session   16 term   20 mask   28 generation held below
 //!            32 block held below   36 sent at (us)
 //! want       1 first block   12 session   16 term   20 mask   28 sent at (us)

@@ -67,6 +67,11 @@ impl Kind {
             Self::Gone => words::GONE,
         })
     }
+
+    /// Whether one word more is a nonce.
+    const fn may_have_a_nonce(self) -> bool {
+        matches!(self, Self::Hello | Self::Welcome)
+    }
 }
 
 /// The job of a message; none where there is none.
@@ -106,6 +111,7 @@ impl<'a> TrioPacket<'a> {
             Some(_) if packet.flags() != 0 => {
                 return Err(Refusal::UnknownFlags(packet.flags().into()));
             }
+            Some(words) if usize::from(count) == words + 1 && kind.may_have_a_nonce() => {}
             Some(words) if usize::from(count) != words => {
                 return Err(Refusal::BadField("grad_cnt"));
             }
@@ -184,6 +190,16 @@ impl<'a> TrioPacket<'a> {
         u32::from_be_bytes(array_at(self.words, at * WORD))
     }
 
+    /// The word behind those that the kind always has; 0: there is none.
+    pub(super) fn nonce(&self) -> Result<u32, Refusal> {
+        let at = self.kind.words().unwrap_or_default();
+        if self.words.len() <= at * WORD {
+            return Ok(0);
+        }
+        // A nonce of 0 is left out.
+        Some(self.word(at)).filter(|nonce| *nonce != 0).ok_or(Refusal::BadField("nonce"))
+    }
+
     /// Two words.
     pub(super) fn long(&self, at: usize) -> u64 {
         u64::from(self.word(at)) << 32 | u64::from(self.word(at + 1))
@@ -249,6 +265,18 @@ pub(super) fn emit<const N: usize>(
         Writer(buf).put(HEADER + at * WORD, word.to_be_bytes());
     }
     HEADER + N * WORD
+}
+
+/// Writes a nonce, where there is one, behind a message that has been written; the bytes of both.
+pub(super) fn emit_nonce(buf: &mut [u8], len: usize, nonce: u32) -> usize {
+    if nonce == 0 {
+        return len;
+    }
+    let count = u16::try_from((len - HEADER) / WORD + 1).unwrap_or(u16::MAX);
+    let mut writer = Writer(buf);
+    writer.put(header::GRAD_CNT, count.to_be_bytes());
+    writer.put(len, nonce.to_be_bytes());
+    len + WORD
 }
 
 /// The two words of a long one.

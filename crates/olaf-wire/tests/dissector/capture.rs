@@ -47,7 +47,7 @@ pub(crate) fn of_all_vectors() -> Vec<u8> {
     let mut buf = [0; 2048];
     let (_, native) = &messages("native")[0];
     buf[..native.len()].copy_from_slice(native);
-    let signed = put_counter(&mut buf, native.len(), 258, 772);
+    let signed = put_counter(&mut buf, native.len(), 258, 35, 772);
     let len = put_tag(&mut buf, signed, &[0xab; 16]);
     put(0, SEALED_PORT, &buf[..len]);
     for kind in Kind::EACH {

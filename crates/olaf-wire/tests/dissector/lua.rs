@@ -49,7 +49,7 @@ fn protocol(text: &mut String, one: &Protocol) -> std::fmt::Result {
 fn message(text: &mut String, one: &Message) -> std::fmt::Result {
     writeln!(text, "      [{}] = {{\n        name = \"{}\",", one.code, one.name)?;
     if !one.len.is_empty() {
-        writeln!(text, "        len = function(u) return {} end,", one.len)?;
+        writeln!(text, "        len = function(u, n) return {} end,", one.len)?;
     }
     if let Some((name, begin, behind)) = &one.rest {
         writeln!(

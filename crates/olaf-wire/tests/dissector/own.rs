@@ -272,8 +272,10 @@ fn reduce_fields(kind: ReduceKind) -> Vec<Field> {
             u32("deadline_us", join::DEADLINE_US),
             u32("block_bytes", join::BLOCK_BYTES),
             u32("datagram_bytes", join::DATAGRAM_BYTES),
+            u32("nonce", join::NONCE),
         ],
         ReduceKind::Welcome => vec![
+            u32("nonce", welcome::NONCE),
             u32("workers", welcome::WORKERS),
             u32("here", welcome::HERE),
             u32("slots", welcome::SLOTS),

@@ -43,7 +43,7 @@ fn iswitch_protocol() -> Protocol {
     let of = |kind: Action| {
         let (len, fields) = match kind {
             Action::Join => (
-                join::LEN.to_string(),
+                with_nonce(join::LEN, join::LEN_WITH_NONCE),
                 vec![
                     byte("wire_version", control::CODE),
                     byte("sender", control::WHAT),
@@ -55,6 +55,7 @@ fn iswitch_protocol() -> Protocol {
                     u32("packet_floats", join::PACKET_FLOATS),
                     u32("operations", join::OPERATIONS),
                     u32("sent_at_us", join::SENT_AT_US),
+                    u32("nonce", join::NONCE),
                 ],
             ),
             Action::Leave => (
@@ -84,7 +85,7 @@ fn iswitch_protocol() -> Protocol {
                     "(u({}, 1) == {} and {} or {})",
                     control::WHAT,
                     Action::Join as u8,
-                    ack::LEN_OF_JOIN,
+                    with_nonce(ack::LEN_OF_JOIN, ack::LEN_WITH_NONCE),
                     ack::LEN
                 ),
                 vec![
@@ -101,6 +102,7 @@ fn iswitch_protocol() -> Protocol {
                     u32("packet_floats", ack::PACKET_FLOATS),
                     u32("operations", ack::OPERATIONS),
                     u32("session", ack::SESSION),
+                    u32("nonce", ack::NONCE),
                 ],
             ),
         };
@@ -153,6 +155,7 @@ fn trio_protocol() -> Protocol {
                     word("timeout_ms", 3),
                     word("window", 4),
                     word("sent_at_us", 5),
+                    word("nonce", 6),
                 ],
             ),
             TrioKind::Welcome => (
@@ -167,6 +170,7 @@ fn trio_protocol() -> Protocol {
                     word("window", 4),
                     word("newest", 5),
                     word("sent_at_us", 6),
+                    word("nonce", 7),
                 ],
             ),
             TrioKind::Ask => (
@@ -214,10 +218,13 @@ fn trio_protocol() -> Protocol {
             }
         };
         let message = Message::new(name(&kind), kind as u64, HEADER + count * WORD, fields);
+        let len = format!("{HEADER} + {WORD} * (u({}, 2) % 4096)", header::GRAD_CNT);
+        if matches!(kind, TrioKind::Hello | TrioKind::Welcome) {
+            return message.long(len);
+        }
         if !kind.has_gradients() {
             return message;
         }
-        let len = format!("{HEADER} + {WORD} * (u({}, 2) % 4096)", header::GRAD_CNT);
         message.long(len).followed_by("gradients", &HEADER.to_string(), 0)
     };
     Protocol {
@@ -293,6 +300,7 @@ fn atp_protocol() -> Protocol {
             1,
             join::LEN,
             vec![
+                u32("nonce", join::NONCE),
                 u32("session", join::SESSION),
                 u32("rank", join::RANK),
                 u32("workers", join::WORKERS),
@@ -318,6 +326,7 @@ fn atp_protocol() -> Protocol {
             2,
             welcome::LEN,
             vec![
+                u32("nonce", welcome::NONCE),
                 u32("session", welcome::SESSION),
                 u32("rank", welcome::RANK),
                 u32("workers", welcome::WORKERS),
@@ -444,4 +453,9 @@ fn rehearsal() -> Protocol {
         code: "0".into(),
         messages: vec![message],
     }
+}
+
+/// The length of a message that ends with a nonce where the datagram is that long: `n` bytes.
+fn with_nonce(len: usize, with: usize) -> String {
+    format!("(n == {with} and {with} or {len})")
 }

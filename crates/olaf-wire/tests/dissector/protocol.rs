@@ -28,8 +28,8 @@ pub(crate) struct Message {
     pub(crate) name: &'static str,
     pub(crate) code: u64,
     pub(crate) fields: Vec<Field>,
-    /// Its length in bytes, an expression of Lua; `u(at, bytes)` reads a number of the message.
-    /// Empty: the datagram's length.
+    /// Its length in bytes, an expression of Lua; `u(at, bytes)` reads a number of the message, and
+    /// `n` is the number of the datagram's bytes. Empty: the datagram's length.
     pub(crate) len: String,
     /// What follows the fields: its name, where it begins, and how many bytes follow it.
     pub(crate) rest: Option<(&'static str, String, usize)>,

@@ -65,9 +65,10 @@ for _, protocol in ipairs(protocols) do
   end
   local kind = ProtoField.string(protocol.name .. ".message", "message")
   local association = ProtoField.uint16(protocol.name .. ".seal.association", "association")
+  local class = ProtoField.uint8(protocol.name .. ".seal.class", "class of service")
   local counter = ProtoField.uint64(protocol.name .. ".seal.counter", "counter")
   local tag = ProtoField.bytes(protocol.name .. ".seal.tag", "tag")
-  for _, field in ipairs({ kind, association, counter, tag }) do table.insert(all, field) end
+  for _, field in ipairs({ kind, association, class, counter, tag }) do table.insert(all, field) end
   proto.fields = all
   local odd = ProtoExpert.new(
     protocol.name .. ".odd_length", "the length is not that of the message",
@@ -84,7 +85,9 @@ for _, protocol in ipairs(protocols) do
     local len = tvb:len()
     local part = tree:add(tvb(len - seal.len, seal.len), "seal")
     part:add(association, tvb(len - seal.counter, 2))
-    part:add(counter, tvb(len - seal.counter + 2, 6), tvb(len - seal.counter + 2, 6):uint64())
+    local rest = tvb(len - seal.counter + 2, 6)
+    part:add(class, rest(0, 1), math.floor(rest(0, 1):uint() / 4))
+    part:add(counter, rest, rest:uint64():band(UInt64(0xffffffff, 0x3ff)))
     part:add(tag, tvb(len - seal.tag, seal.tag))
   end
 
@@ -99,7 +102,7 @@ for _, protocol in ipairs(protocols) do
       return
     end
     local len = tvb:len()
-    local needed = message.len and message.len(u)
+    local needed = message.len and message.len(u, len)
     local is_sealed = len >= seal.len
       and (needed and len == needed + seal.len or not needed and proto.prefs.sealed)
     local own = is_sealed and len - seal.len or len

@@ -52,6 +52,7 @@ fn a_welcome() -> Welcome {
         block_bytes: 1024,
         cores: 1,
         sent_at_us: 1,
+        nonce: 0,
     }
 }
 
@@ -153,6 +154,7 @@ fn a_membership_that_cannot_be_is_refused_by_the_name_of_its_field() {
         block_bytes: 0,
         datagram_bytes: 1472,
         sent_at_us: 0,
+        nonce: 0,
     });
     refused(&a_join, join::WORKERS, &too_many, "workers");
     refused(&a_join, join::CONTRIBUTORS, &[0; 4], "contributors");
@@ -222,6 +224,7 @@ fn a_join_of_another_version_tells_its_sender() {
         block_bytes: 0,
         datagram_bytes: 1472,
         sent_at_us: 0,
+        nonce: 0,
     };
     let mut bytes = Message::Join(join).written();
     assert_eq!(join_of_another_version(&bytes), None);

@@ -158,12 +158,12 @@ pub(crate) fn wants() -> impl Strategy<Value = Message> {
 }
 
 pub(crate) fn joins() -> impl Strategy<Value = Message> {
-    (address(ranks_and_all()), 0..=MAX_RANKS, 1u32.., any::<[u32; 4]>()).prop_map(
+    (address(ranks_and_all()), 0..=MAX_RANKS, 1u32.., any::<[u32; 5]>()).prop_map(
         |(
             address,
             workers,
             contributors,
-            [deadline_us, block_bytes, datagram_bytes, sent_at_us],
+            [deadline_us, block_bytes, datagram_bytes, sent_at_us, nonce],
         )| {
             Message::Join(Join {
                 address,
@@ -173,6 +173,7 @@ pub(crate) fn joins() -> impl Strategy<Value = Message> {
                 block_bytes,
                 datagram_bytes,
                 sent_at_us,
+                nonce,
             })
         },
     )
@@ -183,12 +184,12 @@ pub(crate) fn welcomes() -> impl Strategy<Value = Message> {
     let sizes = (1u32.., 1u32..);
     let cores = 1..=MAX_CORES;
     let codes = (select(&WelcomeCode::EACH[..]), cores);
-    (address(ranks_and_all()), codes, workers, sizes, any::<[u32; 2]>()).prop_map(
+    (address(ranks_and_all()), codes, workers, sizes, any::<[u32; 3]>()).prop_map(
         |(mut address, (code, cores), (workers, here), (slots, block_bytes), numbers)| {
             if code == WelcomeCode::Welcome {
                 address.rank %= workers;
             }
-            let [operation, sent_at_us] = numbers;
+            let [operation, sent_at_us, nonce] = numbers;
             Message::Welcome(Welcome {
                 address,
                 code,
@@ -199,6 +200,7 @@ pub(crate) fn welcomes() -> impl Strategy<Value = Message> {
                 block_bytes,
                 cores,
                 sent_at_us,
+                nonce,
             })
         },
     )

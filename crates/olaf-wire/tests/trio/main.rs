@@ -78,6 +78,7 @@ fn hello() -> Hello {
         timeout_ms: 10,
         window: 4096,
         sent_at_us: 1,
+        nonce: 0,
     }
 }
 
@@ -95,6 +96,7 @@ fn welcome() -> Welcome {
         window: 4096,
         newest: 0,
         sent_at_us: 1,
+        nonce: 0,
     }
 }
 
@@ -125,9 +127,10 @@ fn blocks() -> impl Strategy<Value = Message> {
 }
 
 fn messages() -> impl Strategy<Value = Message> {
-    let hellos = (any::<(u8, u32, u8, u16, u32, u16, u32)>(), 1u8.., 1..=MAX_GRADIENTS, 1u16..)
-        .prop_map(
-            |((job, term, source, newest, session, timeout_ms, sent_at_us), workers, g, w)| {
+    let hellos =
+        (any::<(u8, u32, u8, u16, u32, u16, u32, u32)>(), 1u8.., 1..=MAX_GRADIENTS, 1u16..)
+            .prop_map(|(of_hello, workers, g, w)| {
+                let (job, term, source, newest, session, timeout_ms, sent_at_us, nonce) = of_hello;
                 Message::Hello(Hello {
                     job,
                     term,
@@ -140,26 +143,33 @@ fn messages() -> impl Strategy<Value = Message> {
                     timeout_ms,
                     window: w,
                     sent_at_us,
-                })
-            },
-        );
-    let welcomes =
-        (any::<(u8, u16, u32, u8, u32)>(), 1u32.., 0..ANY, 1u8.., select(&WelcomeCode::EACH[..]))
-            .prop_map(|((job, first, session, here, sent_at_us), term, source, workers, code)| {
-                Message::Welcome(Welcome {
-                    job,
-                    term,
-                    source,
-                    workers,
-                    first,
-                    session: Session(session),
-                    code,
-                    here,
-                    newest: first,
-                    sent_at_us,
-                    ..welcome()
+                    nonce,
                 })
             });
+    let welcomes = (
+        any::<(u8, u16, u32, u8, u32, u32)>(),
+        1u32..,
+        0..ANY,
+        1u8..,
+        select(&WelcomeCode::EACH[..]),
+    )
+        .prop_map(|(of_welcome, term, source, workers, code)| {
+            let (job, first, session, here, sent_at_us, nonce) = of_welcome;
+            Message::Welcome(Welcome {
+                job,
+                term,
+                source,
+                workers,
+                first,
+                session: Session(session),
+                code,
+                here,
+                newest: first,
+                sent_at_us,
+                nonce,
+                ..welcome()
+            })
+        });
     let asks = (any::<(u8, u32, u8, u32, u16, u64)>(), any::<(u16, u32, u32)>(), 0u32..1 << 31)
         .prop_map(|((job, term, source, session, generation, mask), held, block)| {
             Message::Ask(Ask {

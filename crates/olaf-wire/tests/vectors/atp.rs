@@ -94,6 +94,7 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 scale: message["scale"].as_f64().unwrap(),
                 servers: u8_of(message, "servers"),
                 window: u16_of(message, "window"),
+                nonce: u32_of(message, "nonce"),
             };
             (join.emit(&mut buf), packet.and_then(|packet| Join::parse(&packet)) == Ok(join))
         }
@@ -121,6 +122,7 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 sent_at_us: u32_of(message, "sent_at_us"),
                 sequence: u64_of(message, "sequence"),
                 upper: upper(message),
+                nonce: u32_of(message, "nonce"),
             };
             let read = packet.and_then(|packet| Welcome::parse(&packet));
             (welcome.emit(&mut buf), read == Ok(welcome))

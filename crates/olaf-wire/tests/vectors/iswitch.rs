@@ -54,6 +54,7 @@ fn control(message: &Value) -> Control {
             packet_floats: u32_of("packet_floats"),
             operations: u32_of("operations"),
             sent_at_us: u32_of("sent_at_us"),
+            nonce: message.get("nonce").map_or(0, |_| u32_of("nonce")),
         }),
         "leave" => Control::Leave(Leave {
             generation,
@@ -87,6 +88,7 @@ fn control(message: &Value) -> Control {
                     packet_floats: u32_of("packet_floats"),
                     operations: u32_of("operations"),
                     session: Session(u32_of("session")),
+                    nonce: message.get("nonce").map_or(0, |_| u32_of("nonce")),
                 }),
             })
         }

@@ -146,6 +146,7 @@ fn membership(
                 block_bytes: u32_of("block_bytes"),
                 datagram_bytes: u32_of("datagram_bytes"),
                 sent_at_us: u32_of("sent_at_us"),
+                nonce: u32_of("nonce"),
             };
             (join.emit(buf), packet.and_then(|packet| Join::parse(&packet)) == Ok(join))
         }
@@ -160,6 +161,7 @@ fn membership(
                 block_bytes: u32_of("block_bytes"),
                 cores: u32_of("cores"),
                 sent_at_us: u32_of("sent_at_us"),
+                nonce: u32_of("nonce"),
             };
             (welcome.emit(buf), packet.and_then(|packet| Welcome::parse(&packet)) == Ok(welcome))
         }

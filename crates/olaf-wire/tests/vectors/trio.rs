@@ -78,6 +78,7 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 timeout_ms: of(m, "timeout_ms"),
                 window: of(m, "window"),
                 sent_at_us: of(m, "sent_at_us"),
+                nonce: m.get("nonce").map_or(0, |_| of(m, "nonce")),
             },
             Hello
         ),
@@ -95,6 +96,7 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 window: of(m, "window"),
                 newest: of(m, "newest"),
                 sent_at_us: of(m, "sent_at_us"),
+                nonce: m.get("nonce").map_or(0, |_| of(m, "nonce")),
             },
             Welcome
         ),

@@ -157,6 +157,7 @@ impl Traffic {
             packet_floats: chance.u32(self.limits.longest as u32 / 2..=self.limits.longest as u32),
             operations: if gives_up { 3 } else { ANY },
             sent_at_us: chance.u32(..),
+            nonce: 0,
         };
         written(&Control::Join(message))
     }

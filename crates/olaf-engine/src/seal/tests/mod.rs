@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod attacks;
+mod classes;
 mod handshakes;
 mod weather;
 
@@ -99,12 +100,17 @@ impl Session for ToySession {
 #[derive(Default)]
 struct Post {
     came: Vec<(PeerId, Vec<u8>)>,
+    /// The traffic classes that they came with.
+    classes: Vec<TrafficClass>,
+    /// The traffic class of what it sends.
+    class: TrafficClass,
     to_send: VecDeque<(Vec<PeerId>, Vec<u8>)>,
 }
 
 impl Engine for Post {
     fn handle_packet(&mut self, _: Instant, from: Source, bytes: &[u8]) -> Verdict {
         self.came.push((from.peer, bytes.to_vec()));
+        self.classes.push(from.class);
         Verdict::Absorb
     }
 
@@ -115,7 +121,7 @@ impl Engine for Post {
             [one] => Receivers::One(one),
             _ => Receivers::Many(to.into()),
         };
-        Some(Transmit { to, ..Transmit::to(PeerId(0), bytes.len()) })
+        Some(Transmit { to, len: bytes.len(), class: self.class })
     }
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {

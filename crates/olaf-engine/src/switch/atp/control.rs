@@ -9,7 +9,7 @@ use crate::ids::{JobId, PeerId};
 use crate::party::Allowance;
 use crate::time::Instant;
 use core::time::Duration;
-use olaf_wire::atp::offsets::join;
+use olaf_wire::atp::offsets::{join, welcome};
 use olaf_wire::atp::{AtpPacket, Closed, Join, Leave, Welcome};
 use olaf_wire::reduce::WelcomeCode;
 
@@ -31,6 +31,19 @@ impl Switch {
         let Some(server) = self.server(join.server) else {
             return Verdict::Drop(DropReason::UnknownReceiver);
         };
+        if !self.cookies.proves(now, from.peer, join.nonce) {
+            // Parameters go to whoever joined: nobody joins in another's name.
+            let nonce = self.cookies.asked(now, from.peer);
+            let asked = Welcome { nonce, ..Welcome::without_place(&join, WelcomeCode::Waiting) };
+            let mut bytes = alloc::vec![0; welcome::LEN];
+            asked.emit(&mut bytes);
+            self.out.send(now, Receivers::One(from.peer), bytes);
+            return match join.nonce {
+                0 => Verdict::Absorb,
+                _ => Verdict::Drop(DropReason::NotProven),
+            };
+        }
+        join.nonce = self.nonces.get(&server).copied().unwrap_or(0);
         let of = (join.job, join.server);
         let full = Verdict::Drop(DropReason::SumJoinRefused(WelcomeCode::Full));
         if self.config.tenants.of(JobId(join.job.into())).is_none() {
@@ -93,6 +106,7 @@ impl Switch {
     pub(super) fn handle_welcome(
         &mut self,
         now: Instant,
+        from: Source,
         packet: &AtpPacket<'_>,
         bytes: &[u8],
     ) -> Verdict {
@@ -100,6 +114,11 @@ impl Switch {
             Ok(welcome) => welcome,
             Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
         };
+        if welcome.nonce != 0 {
+            // It is this switch's to prove. The worker's next join carries the number.
+            self.nonces.insert(from.peer, welcome.nonce);
+            return Verdict::Absorb;
+        }
         let Some(job) = self.jobs.get_mut(&(welcome.job, welcome.server)) else {
             return Verdict::Drop(DropReason::UnknownJob);
         };

@@ -22,7 +22,7 @@ use crate::engine::{Engine, Source, Transmit, Verdict, Why};
 use crate::event::Event;
 use crate::ids::{PeerId, PortId};
 use crate::keys::ConfigError;
-use crate::party::Bucket;
+use crate::party::{Bucket, Chance, Cookies};
 use crate::report::{self, Report};
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -38,6 +38,9 @@ pub struct Switch {
     /// Names this switch among those of the network; never 0.
     id: u32,
     servers: Vec<PeerId>,
+    cookies: Cookies,
+    /// The number with which this switch proves its address, by the next hop that asked for it.
+    nonces: BTreeMap<PeerId, u32>,
     table: Hashed,
     /// By job and server.
     jobs: BTreeMap<(u16, u8), Job>,
@@ -68,6 +71,8 @@ impl Switch {
             config,
             id: id.max(1),
             servers: Vec::new(),
+            cookies: Cookies::default(),
+            nonces: BTreeMap::new(),
             jobs: BTreeMap::new(),
             counters: Counters::default(),
             refused: BTreeMap::new(),
@@ -77,6 +82,12 @@ impl Switch {
             sum: Vec::new(),
             buffers: Buffers::default(),
         })
+    }
+
+    /// Demands that the workers and switches below prove their addresses: needed where a sender can write any
+    /// address into its datagrams, and no keys prove it.
+    pub fn demand_proofs(&mut self, chance: Chance) {
+        self.cookies.demand(chance);
     }
 
     /// Names the next hop towards each server, in the order of their indices; at most four. A lower
@@ -109,7 +120,7 @@ impl Switch {
             Kind::Join if !is_above => self.handle_join(now, from, &packet),
             Kind::Leave if !is_above => self.handle_leave(now, &packet, bytes),
             Kind::Parameters if is_above => self.handle_parameters(now, from, &packet, bytes),
-            Kind::Welcome if is_above => self.handle_welcome(now, &packet, bytes),
+            Kind::Welcome if is_above => self.handle_welcome(now, from, &packet, bytes),
             Kind::Closed if is_above => self.handle_closed(now, &packet, bytes),
             _ => Verdict::Drop(DropReason::WrongDirection),
         }

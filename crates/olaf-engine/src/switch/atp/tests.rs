@@ -77,6 +77,7 @@ impl Trace {
             scale: 1e8,
             servers: 1,
             window: 200,
+            nonce: 0,
         };
         let mut buf = [0; 128];
         let len = join.emit(&mut buf);
@@ -311,6 +312,7 @@ fn a_join_says_which_switches_it_passed_and_the_welcome_finds_its_way_back() {
         sent_at_us: 1,
         sequence: 0,
         upper: None,
+        nonce: 0,
     };
     let mut buf = [0; 128];
     let len = welcome.emit(&mut buf);
@@ -375,6 +377,7 @@ fn a_join_of_a_job_that_is_not_in_the_list_is_dropped_counted_and_named() {
         scale: 1e8,
         servers: 1,
         window: 200,
+        nonce: 0,
     };
     let mut buf = [0; 128];
     let len = join(1).emit(&mut buf);

@@ -81,6 +81,8 @@ pub(super) struct Upward {
     pub(super) session: Session,
     /// Contributors of the newest join.
     pub(super) told: u32,
+    /// The number with which this switch proves its address; 0: none asked for.
+    pub(super) nonce: u32,
     /// Since when an answer is awaited.
     pub(super) waiting_since: Option<Instant>,
 }
@@ -98,7 +100,7 @@ pub(super) struct Job {
 
 impl Job {
     pub(super) const fn new(workers: u32, session: Session) -> Self {
-        let upward = Upward { session, told: 0, waiting_since: None };
+        let upward = Upward { session, told: 0, nonce: 0, waiting_since: None };
         Self { workers, lobby: BTreeMap::new(), current: None, upward }
     }
 

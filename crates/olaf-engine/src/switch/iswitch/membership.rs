@@ -27,10 +27,19 @@ impl Switch {
     }
 
     pub(super) fn handle_join(&mut self, now: Instant, from: Source, join: &Join) -> Verdict {
+        if !self.cookies.proves(now, from.peer, join.nonce) {
+            // Sums, and answers to Help, go to members: nobody makes a member of another's address.
+            let nonce = self.cookies.asked(now, from.peer);
+            self.answer_join(now, from.peer, join.session, join, Outcome::Waiting, nonce);
+            return match join.nonce {
+                0 => Verdict::Absorb,
+                _ => Verdict::Drop(DropReason::NotProven),
+            };
+        }
         let outcome = self.admit(now, from.peer, join);
         match outcome {
             Outcome::Waiting => {
-                self.answer_join(now, from.peer, join.session, join, outcome);
+                self.answer_join(now, from.peer, join.session, join, outcome, 0);
                 self.lobby_changed(now, join.job);
                 Verdict::Absorb
             }
@@ -41,7 +50,7 @@ impl Switch {
             _ => {
                 let code = outcome.of_join();
                 self.event(join.job, SumEvent::WorkerRefused { peer: from.peer, code });
-                self.answer_join(now, from.peer, join.session, join, outcome);
+                self.answer_join(now, from.peer, join.session, join, outcome, 0);
                 Verdict::Drop(DropReason::SumJoinRefused(code))
             }
         }
@@ -127,6 +136,7 @@ impl Switch {
         session: Session,
         join: &Join,
         outcome: Outcome,
+        nonce: u32,
     ) {
         let job = self.jobs.get(&join.job);
         let candidate = job.and_then(|job| job.lobby.get(&session));
@@ -136,6 +146,7 @@ impl Switch {
             workers: job.map_or(0, |job| job.workers),
             here: job.map_or(0, Job::contributors),
             session,
+            nonce,
             ..Admission::default()
         };
         let ack = Ack {
@@ -243,6 +254,7 @@ impl Switch {
                 packet_floats: current.packet_floats,
                 operations: current.operations,
                 session: member.session,
+                nonce: 0,
             };
             let ack = Ack {
                 generation: current.number,

@@ -31,11 +31,13 @@ use crate::engine::{Engine, Source, Transmit, Verdict, Why};
 use crate::event::Event;
 use crate::ids::{JobId, PeerId, PortId, Session};
 use crate::keys::ConfigError;
+use crate::party::{Chance, Cookies};
 use crate::report::{self, Report};
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, VecDeque};
 use counters::Counters;
 use job::Job;
+use olaf_wire::iswitch::offsets::ack::LEN_OF_JOIN;
 use olaf_wire::iswitch::{
     ANY, Ack, Action, Admission, CONTROL_CLASS, Control, DATA_CLASS, DataPacket, Outcome, SEG, Seg,
     Sender, emit_seg, generation_of, job_of, join_of_another_version,
@@ -61,6 +63,7 @@ pub struct Switch {
     next_session: u32,
     /// Most floats of a packet to the switch above.
     uplink_floats: u32,
+    cookies: Cookies,
     out: Outbox,
     counters: Counters,
     events: VecDeque<Event>,
@@ -79,6 +82,7 @@ impl Switch {
         Ok(Self {
             out: Outbox::of(&config),
             config,
+            cookies: Cookies::default(),
             jobs: BTreeMap::new(),
             seats: BTreeMap::new(),
             next_generation: epoch as u8,
@@ -90,6 +94,12 @@ impl Switch {
             next_silence_check: Instant(0),
             next_sign: Instant(0),
         })
+    }
+
+    /// Demands that members prove their addresses: needed where a sender can write any address into its
+    /// datagrams, and no keys prove it.
+    pub fn demand_proofs(&mut self, chance: Chance) {
+        self.cookies.demand(chance);
     }
 
     /// Names the switch above, to which this one sends its sums; `datagram_bytes` is the longest datagram that
@@ -111,7 +121,9 @@ impl Switch {
         let message = match Control::parse(bytes) {
             Ok(message) => message,
             Err(refusal) => {
-                if let Some(session) = join_of_another_version(bytes) {
+                // No answer is more than three times as long as what it answers.
+                let is_long = bytes.len() * 3 >= LEN_OF_JOIN;
+                if let Some(session) = join_of_another_version(bytes).filter(|_| is_long) {
                     self.answer_other_version(now, from, session);
                 }
                 return Verdict::Drop(DropReason::Malformed(refusal));
@@ -148,6 +160,10 @@ impl Switch {
         action: Action,
         (reason, culprit): (Reason, u32),
     ) -> Verdict {
+        if action == Action::Reset && !self.seats.contains_key(&(from.peer, generation)) {
+            // A Halt would be four times as long as the Reset of a stranger.
+            return Verdict::Drop(DropReason::UnknownGeneration);
+        }
         let (id, member) = match self.member(now, from.peer, generation) {
             Ok(found) => found,
             Err(why) => return Verdict::Drop(why),

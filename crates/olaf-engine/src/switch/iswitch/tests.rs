@@ -69,6 +69,7 @@ impl Trace {
             packet_floats: 366,
             operations: ANY,
             sent_at_us: 5,
+            nonce: 0,
         }
     }
 
@@ -430,6 +431,7 @@ fn a_lower_switch_sends_sums_up_and_results_down() {
         packet_floats: 100,
         operations: 0,
         session: join.session,
+        nonce: 0,
     };
     let welcome = Control::Ack(Ack {
         generation: 9,

@@ -41,6 +41,7 @@ impl Switch {
             packet_floats: floats.unwrap_or(1).min(self.uplink_floats),
             operations: if before.is_some() { operations } else { ANY },
             sent_at_us: 0,
+            nonce: job.upward.nonce,
         };
         self.out.tell_above(now, Message::Control(Control::Join(join)));
     }
@@ -188,6 +189,11 @@ impl Switch {
         let Some((id, job)) = jobs.find(|(_, job)| job.upward.session == session) else { return };
         let id = *id;
         job.upward.waiting_since = None;
+        let is_asked = ack.outcome == Outcome::Waiting && admission.nonce != 0;
+        if is_asked && admission.nonce != job.upward.nonce && !job.is_open() {
+            job.upward.nonce = admission.nonce;
+            return self.join_above(now, id);
+        }
         let known = job.current.as_ref().and_then(|current| current.above);
         if ack.outcome != Outcome::Success || job.is_open() || known == Some(ack.generation) {
             return;

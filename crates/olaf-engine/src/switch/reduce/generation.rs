@@ -74,6 +74,8 @@ pub(super) struct Generation {
     /// Workers that belong into a sum.
     pub(super) contributors: u32,
     pub(super) deadline: Option<Duration>,
+    /// Lanes that an operation may have.
+    pub(super) most_lanes: u64,
     pub(super) end: Option<End>,
     /// The operation, by its number in the generation before, that became this one's first.
     pub(super) began_with: u32,
@@ -100,6 +102,7 @@ pub(super) struct Beginning {
     pub(super) cores: u32,
     pub(super) slots: u32,
     pub(super) deadline: Option<Duration>,
+    pub(super) most_lanes: u64,
     pub(super) began_with: u32,
     pub(super) above: Option<Above>,
 }
@@ -114,6 +117,7 @@ impl Generation {
             block_bytes,
             cores,
             deadline,
+            most_lanes,
             began_with,
             above,
             ..
@@ -132,6 +136,7 @@ impl Generation {
             contributors,
             members,
             deadline,
+            most_lanes,
             end: None,
             began_with,
             occupied: BTreeMap::new(),

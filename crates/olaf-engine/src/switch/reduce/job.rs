@@ -29,11 +29,13 @@ pub(super) struct Upward {
     pub(super) told: u32,
     /// When the switch above was last heard about the job.
     pub(super) heard: Option<Instant>,
+    /// The number with which this switch proves its address; 0: none asked for.
+    pub(super) nonce: u32,
 }
 
 impl Upward {
     const fn new() -> Self {
-        Self { session: Session(0), told: 0, heard: None }
+        Self { session: Session(0), told: 0, heard: None, nonce: 0 }
     }
 }
 

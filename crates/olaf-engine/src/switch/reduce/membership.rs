@@ -40,6 +40,15 @@ impl Switch {
             Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
         };
         self.counters.joins += 1;
+        if !self.cookies.proves(now, from.peer, join.nonce) {
+            // Results, and answers to questions, go to members: nobody makes a member of another's address.
+            let nonce = self.cookies.asked(now, from.peer);
+            self.tell_waiting(now, from.peer, &join, WelcomeCode::Waiting, nonce);
+            return match join.nonce {
+                0 => Verdict::Absorb,
+                _ => Verdict::Drop(DropReason::NotProven),
+            };
+        }
         let id = join.address.job;
         match self.admit(now, from, &join) {
             Ok(()) => {
@@ -151,6 +160,20 @@ impl Switch {
             let welcome = welcome_to(current, rank, join.sent_at_us);
             return self.out.tell(now, peer, Message::Welcome(welcome));
         }
+        self.tell_waiting(now, peer, join, code, 0);
+    }
+
+    /// Tells a sender of a join that it is in no generation.
+    fn tell_waiting(
+        &mut self,
+        now: Instant,
+        peer: PeerId,
+        join: &Join,
+        code: WelcomeCode,
+        nonce: u32,
+    ) {
+        let address = join.address;
+        let job = self.jobs.get(&address.job);
         let here = job.map_or(0, |job| u32::try_from(job.lobby.len()).unwrap_or(MAX_RANKS));
         let welcome = Welcome {
             address: Address { rank: ALL, ..address },
@@ -162,6 +185,7 @@ impl Switch {
             block_bytes: 0,
             cores: self.config.cores,
             sent_at_us: join.sent_at_us,
+            nonce,
         };
         self.out.tell(now, peer, Message::Welcome(welcome));
     }
@@ -178,6 +202,7 @@ impl Switch {
             block_bytes: 0,
             cores: self.config.cores,
             sent_at_us: 0,
+            nonce: 0,
         };
         self.out.tell(now, from.peer, Message::Welcome(welcome));
     }
@@ -263,6 +288,7 @@ impl Switch {
             cores,
             slots: from_above.map_or(slots, |welcome| welcome.slots.min(slots)),
             deadline: deadline.or(self.config.deadline),
+            most_lanes: self.config.tenants.of(id).map_or(0, |tenant| tenant.most_parameters()),
             began_with: end.map_or(0, |end| end.operation),
             above: from_above.map(above),
         }
@@ -459,5 +485,6 @@ fn welcome_to(generation: &Generation, rank: u32, sent_at_us: u32) -> Welcome {
         block_bytes: generation.block_bytes,
         cores: generation.cores,
         sent_at_us,
+        nonce: 0,
     }
 }

@@ -28,6 +28,7 @@ use crate::engine::{Engine, Source, Transmit, Verdict, Why};
 use crate::event::{Event, SumEvent};
 use crate::ids::{JobId, PeerId, PortId, Session};
 use crate::keys::ConfigError;
+use crate::party::{Chance, Cookies};
 use crate::report::{self, Report};
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -46,6 +47,7 @@ pub struct Switch {
     config: Config,
     jobs: BTreeMap<JobId, Job>,
     next_generation: u32,
+    cookies: Cookies,
     out: Outbox,
     counters: Counters,
     events: VecDeque<Event>,
@@ -66,6 +68,7 @@ impl Switch {
         Ok(Self {
             out: Outbox::of(&config),
             config,
+            cookies: Cookies::default(),
             jobs: BTreeMap::new(),
             next_generation: epoch.max(1),
             counters: Counters::default(),
@@ -74,6 +77,12 @@ impl Switch {
             next_session: epoch.max(1),
             next_sign: Instant(0),
         })
+    }
+
+    /// Demands that members prove their addresses: needed where a sender can write any address into its
+    /// datagrams, and no keys prove it.
+    pub fn demand_proofs(&mut self, chance: Chance) {
+        self.cookies.demand(chance);
     }
 
     /// Names the switch above, to which this one sends its sums; `datagram_bytes` is the longest

@@ -51,6 +51,10 @@ impl Switch {
             }
             Err(Misfit::Mismatch) => return self.handle_mismatch(now, &piece),
         };
+        if shape.lanes > generation.most_lanes {
+            self.end_because_of(now, &piece, Reason::Refused);
+            return Verdict::Drop(DropReason::TooManyParameters);
+        }
         let operation = piece.block.operation;
         if shape.first >= self.config.renew_at && generation.has(operation) {
             let reason = Reason::Renewed;
@@ -169,16 +173,17 @@ impl Switch {
 
     /// The sender reduces something else than the others under the same number.
     fn handle_mismatch(&mut self, now: Instant, piece: &Piece) -> Verdict {
+        self.end_because_of(now, piece, Reason::Mismatch);
+        Verdict::Drop(DropReason::Mismatch)
+    }
+
+    /// The generation ends with the operation of a piece, and its sender is named.
+    fn end_because_of(&mut self, now: Instant, piece: &Piece, reason: Reason) {
         let address = piece.address;
         let generation = self.jobs.get(&address.job).and_then(|job| job.known(address.generation));
         let culprit = generation.map(|generation| generation.name(address.rank));
-        let end = End {
-            operation: piece.block.operation,
-            reason: Reason::Mismatch,
-            ..culprit_is(culprit, now)
-        };
+        let end = End { operation: piece.block.operation, reason, ..culprit_is(culprit, now) };
         self.close(now, address.job, address.generation, end);
-        Verdict::Drop(DropReason::Mismatch)
     }
 
     pub(super) fn handle_ask(

@@ -12,7 +12,7 @@ pub(super) struct Shape {
     pub(super) first: u32,
     /// The block behind its last one.
     pub(super) end: u32,
-    lanes: u64,
+    pub(super) lanes: u64,
     lane_type: LaneType,
     operator: Operator,
 }

@@ -157,7 +157,13 @@ impl Switch {
             return Verdict::Drop(DropReason::UnknownJob);
         };
         match welcome.code {
-            WelcomeCode::Waiting => Verdict::Absorb,
+            WelcomeCode::Waiting => {
+                if welcome.nonce != 0 && welcome.nonce != job.upward.nonce {
+                    job.upward.nonce = welcome.nonce;
+                    self.join_above(now, id);
+                }
+                Verdict::Absorb
+            }
             WelcomeCode::Welcome => {
                 let is_known = job.generations().any(|generation| {
                     let above = generation.above.as_ref();
@@ -243,6 +249,7 @@ impl Switch {
             datagram_bytes: least(|candidate| candidate.datagram_bytes)
                 .min(self.config.uplink_datagram_bytes),
             sent_at_us: 0,
+            nonce: job.upward.nonce,
         };
         self.out.tell_above(now, Message::Join(join));
     }

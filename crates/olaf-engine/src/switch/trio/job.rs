@@ -38,6 +38,8 @@ pub(super) struct Term {
     pub(super) number: u32,
     pub(super) first: u16,
     pub(super) gradients: u16,
+    /// Gradients that a generation may have.
+    pub(super) most_gradients: u64,
     pub(super) window: u16,
     /// Looks of the timers after which a block ages out; 0: never.
     pub(super) visits: u16,
@@ -73,6 +75,8 @@ pub(super) struct Job {
     /// and when the switch above was heard.
     pub(super) session: Session,
     pub(super) told: u8,
+    /// The number with which this switch proves its address; 0: none asked for.
+    pub(super) nonce_above: u32,
     pub(super) heard_above: Option<Instant>,
 }
 
@@ -85,6 +89,7 @@ impl Job {
             newest: None,
             session,
             told: 0,
+            nonce_above: 0,
             heard_above: None,
         }
     }
@@ -138,6 +143,7 @@ impl Term {
             window: self.window,
             newest: member.newest,
             sent_at_us: member.sent_at_us,
+            nonce: 0,
         })
     }
 }

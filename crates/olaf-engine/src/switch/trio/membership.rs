@@ -32,6 +32,15 @@ impl Switch {
     ) -> Result<Verdict, Refusal> {
         let hello = Hello::parse(packet)?;
         self.counters.hellos += 1;
+        if !self.cookies.proves(now, from.peer, hello.nonce) {
+            // Results, and answers to questions, go to members: nobody makes a member of another's address.
+            let nonce = self.cookies.asked(now, from.peer);
+            self.answer_with(now, from, &hello, WelcomeCode::Waiting, 0, nonce);
+            return Ok(match hello.nonce {
+                0 => Verdict::Absorb,
+                _ => Verdict::Drop(DropReason::NotProven),
+            });
+        }
         let Some(tenant) = self.config.tenants.of(JobId(hello.job.into())) else {
             return Ok(self.turn_away(now, from, &hello, WelcomeCode::Refused));
         };
@@ -134,6 +143,8 @@ impl Switch {
 
     /// Begins a term with all who wait. A lower switch begins that of the switch above.
     pub(super) fn begin(&mut self, now: Instant, id: u8, above: Option<&Welcome>) {
+        let tenant = self.config.tenants.of(JobId(id.into()));
+        let most_gradients = tenant.map_or(0, |tenant| tenant.most_parameters());
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let first = job.newest_of_all().wrapping_add(GENERATIONS_APART);
         let candidates: Vec<Candidate> = core::mem::take(&mut job.lobby).into_values().collect();
@@ -171,6 +182,7 @@ impl Switch {
             number,
             first,
             gradients,
+            most_gradients,
             window,
             visits,
             members,
@@ -281,6 +293,18 @@ impl Switch {
     }
 
     fn answer(&mut self, now: Instant, from: Source, hello: &Hello, code: WelcomeCode, here: u8) {
+        self.answer_with(now, from, hello, code, here, 0);
+    }
+
+    fn answer_with(
+        &mut self,
+        now: Instant,
+        from: Source,
+        hello: &Hello,
+        code: WelcomeCode,
+        here: u8,
+        nonce: u32,
+    ) {
         let welcome = Welcome {
             job: hello.job,
             term: 0,
@@ -294,6 +318,7 @@ impl Switch {
             window: 0,
             newest: hello.newest,
             sent_at_us: hello.sent_at_us,
+            nonce,
         };
         self.out.tell(now, from.peer, Message::Welcome(welcome));
     }

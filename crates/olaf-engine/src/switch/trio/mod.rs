@@ -32,6 +32,7 @@ use crate::event::{Event, SumEvent};
 use crate::ids::{JobId, PeerId, PortId};
 use crate::keys::ConfigError;
 use crate::lanes::saturating;
+use crate::party::{Chance, Cookies};
 use crate::report::{self, Report};
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -53,6 +54,7 @@ pub struct Switch {
     next_term: u32,
     /// For the switch above.
     next_session: u32,
+    cookies: Cookies,
     out: Outbox,
     counters: Counters,
     events: VecDeque<Event>,
@@ -75,6 +77,7 @@ impl Switch {
             records: Records::new(BUCKETS, config.timer, config.threads),
             out: Outbox::of(&config),
             config,
+            cookies: Cookies::default(),
             jobs: BTreeMap::new(),
             next_term: epoch.max(1),
             next_session: epoch.max(1),
@@ -85,6 +88,12 @@ impl Switch {
             next_sign: Instant(0),
             risen_again: BTreeMap::new(),
         })
+    }
+
+    /// Demands that members prove their addresses: needed where a sender can write any address into its
+    /// datagrams, and no keys prove it.
+    pub fn demand_proofs(&mut self, chance: Chance) {
+        self.cookies.demand(chance);
     }
 
     /// Names the switch above, to which this one sends its sums: Trio-ML's hierarchy (§4). Without a

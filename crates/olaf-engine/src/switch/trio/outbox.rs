@@ -33,7 +33,7 @@ pub(super) enum Message {
 }
 
 /// Bytes of the longest message without gradients.
-const CONTROL: usize = 40;
+const CONTROL: usize = 44;
 
 impl links::Message for Message {
     fn bytes(&self) -> usize {

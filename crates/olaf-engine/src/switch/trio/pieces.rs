@@ -41,6 +41,11 @@ impl Switch {
             self.out.tell(now, from.peer, Message::Closed(closed));
             return Ok(Verdict::Drop(DropReason::UnknownGeneration));
         }
+        let before = u64::from(block.block) * u64::from(term.gradients);
+        if before + packet.gradients().len() as u64 / 4 > term.most_gradients {
+            self.close(now, key.job, Reason::Refused, Some(block.source));
+            return Ok(Verdict::Drop(DropReason::TooManyParameters));
+        }
         let piece = Piece {
             key,
             source: block.source,

@@ -73,6 +73,7 @@ impl Trace {
             timeout_ms,
             window: 8,
             sent_at_us: 3,
+            nonce: 0,
         };
         self.recv(source, |buf| hello.emit(buf))
     }

@@ -90,6 +90,7 @@ impl Switch {
             timeout_ms,
             window: window.min(self.config.room(gradients)),
             sent_at_us: 0,
+            nonce: job.nonce_above,
         };
         self.out.tell_above(now, Message::Hello(hello));
     }
@@ -205,7 +206,12 @@ impl Switch {
             return Ok(Verdict::Drop(DropReason::UnknownReceiver));
         };
         match welcome.code {
-            WelcomeCode::Waiting => {}
+            WelcomeCode::Waiting => {
+                if welcome.nonce != 0 && welcome.nonce != job.nonce_above {
+                    job.nonce_above = welcome.nonce;
+                    self.join_above(now, id);
+                }
+            }
             WelcomeCode::Welcome => {
                 if job.term.as_ref().is_some_and(|term| term.number == welcome.term) {
                     return Ok(Verdict::Absorb);

@@ -32,6 +32,8 @@ pub(super) struct Joining {
     wait: Duration,
     /// The last generation, and the operations that began in it.
     last: Option<(u8, u32)>,
+    /// The number with which the end proves its address; 0: none asked for.
+    nonce: u32,
 }
 
 /// A good-bye on its way.
@@ -73,6 +75,7 @@ impl Worker {
             packet_floats: of_path.min(wanted),
             operations,
             sent_at_us: micros(now),
+            nonce: self.joining.nonce,
         })
     }
 
@@ -94,12 +97,21 @@ impl Worker {
             Outcome::Waiting => {
                 let Admission { here, workers, .. } = *admission;
                 self.standing = Standing::Joining { here, workers };
+                self.prove_address(now, admission.nonce);
                 Ok(())
             }
             Outcome::Full | Outcome::Refused | Outcome::OtherVersion => {
                 self.turned_away(now, code);
                 Ok(())
             }
+        }
+    }
+
+    /// The switch lets this end in once it joins with that number: at once. 0: nothing is left to prove.
+    fn prove_address(&mut self, now: Instant, nonce: u32) {
+        if nonce != 0 && nonce != self.joining.nonce {
+            self.joining.nonce = nonce;
+            (self.joining.next, self.joining.wait) = (now, FIRST_WAIT);
         }
     }
 

@@ -55,6 +55,7 @@ fn welcome(session: u32) -> Control {
         packet_floats: 2,
         operations: 0,
         session: Session(session),
+        nonce: 0,
     };
     Control::Ack(Ack {
         generation: 3,

@@ -30,12 +30,15 @@ pub(super) struct Joining {
     since_us: u32,
     /// The generation in which the end was last.
     generation: u32,
+    /// The number with which the end proves its address; 0: none asked for.
+    nonce: u32,
 }
 
 impl Reducer {
     pub(super) fn begin_to_join(&mut self, now: Instant, generation: u32) {
         let since_us = micros(now);
-        self.joining = Joining { next: Some(now), wait: FIRST_WAIT, since_us, generation };
+        let nonce = self.joining.nonce;
+        self.joining = Joining { next: Some(now), wait: FIRST_WAIT, since_us, generation, nonce };
         self.standing = Standing::Joining { here: 0, workers: self.config.workers };
         self.asking.stop();
     }
@@ -64,6 +67,7 @@ impl Reducer {
             block_bytes: self.config.options.block_bytes.unwrap_or(0),
             datagram_bytes: self.config.datagram_bytes,
             sent_at_us: micros(now),
+            nonce: self.joining.nonce,
         };
         Some(join.emit(buf))
     }
@@ -117,6 +121,7 @@ impl Reducer {
             WelcomeCode::Waiting => {
                 let workers = welcome.workers.max(self.config.workers);
                 self.standing = Standing::Joining { here: welcome.here, workers };
+                self.prove_address(now, welcome.nonce);
             }
             code => {
                 self.turned_away(now, code);
@@ -124,6 +129,14 @@ impl Reducer {
             }
         }
         Ok(())
+    }
+
+    /// The switch lets this end in once it joins with that number: at once. 0: nothing is left to prove.
+    fn prove_address(&mut self, now: Instant, nonce: u32) {
+        if nonce != 0 && nonce != self.joining.nonce {
+            self.joining.nonce = nonce;
+            (self.joining.next, self.joining.wait) = (Some(now), FIRST_WAIT);
+        }
     }
 
     /// The switch turned this end away.

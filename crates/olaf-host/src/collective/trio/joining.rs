@@ -30,6 +30,8 @@ pub(super) struct Joining {
     wait: Duration,
     /// The term in which the end was last.
     pub(super) term: u32,
+    /// The number with which the end proves its address; 0: none asked for.
+    nonce: u32,
 }
 
 impl Worker {
@@ -67,6 +69,7 @@ impl Worker {
             timeout_ms: u16::try_from(timeout).unwrap_or(u16::MAX),
             window: self.own.window,
             sent_at_us: micros(now),
+            nonce: self.joining.nonce,
         };
         Some(hello.emit(buf))
     }
@@ -101,6 +104,7 @@ impl Worker {
             WelcomeCode::Waiting => {
                 let (here, workers) = (welcome.here.into(), welcome.workers.into());
                 self.standing = Standing::Joining { here, workers };
+                self.prove_address(now, welcome.nonce);
             }
             code => {
                 self.standing = Standing::Refused(code);
@@ -112,6 +116,15 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    /// The switch lets this end in once it says hello with that number: at once. 0: nothing is left to
+    /// prove.
+    fn prove_address(&mut self, now: Instant, nonce: u32) {
+        if nonce != 0 && nonce != self.joining.nonce {
+            self.joining.nonce = nonce;
+            (self.joining.next, self.joining.wait) = (Some(now), FIRST_WAIT);
+        }
     }
 
     /// A term begins.

@@ -56,6 +56,7 @@ fn welcome(code: WelcomeCode) -> Welcome {
         window: 8,
         newest: 0,
         sent_at_us: 1,
+        nonce: 0,
     }
 }
 

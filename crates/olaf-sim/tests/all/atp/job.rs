@@ -1,5 +1,6 @@
 //! Jobs of workers behind switches, with their servers.
 
+use crate::common::sums::proofs;
 use core::time::Duration;
 use olaf_engine::switch::atp::{Config as SwitchConfig, Switch};
 use olaf_engine::{Instant, JobId, PeerId, PortId, Session, Wiring};
@@ -150,11 +151,13 @@ impl Jobs {
         }
         let servers = u32::from(setting.own.servers);
         let (config, topology) = (setting.server.clone(), setting.topology);
+        let seed = setting.seed;
         for index in 0..servers {
             let config = config.clone();
             net.place(server(index), move |life, _| {
                 let epoch = u16::try_from(100 + 7 * index + 1000 * life).unwrap();
                 let mut server = AtpServer::new(config.clone(), epoch).expect("the set-up can be");
+                proofs(seed, life).into_iter().for_each(|chance| server.demand_proofs(chance));
                 if let Some(text) = topology {
                     server.set_topology(Topology::parse(text).expect("it is well-formed"));
                 }
@@ -182,10 +185,11 @@ impl Jobs {
     }
 
     fn place_switch(&mut self, at: PeerId, wiring: Wiring, servers: Vec<PeerId>) {
-        let config = self.setting.switch.clone();
-        self.net.place_wired(at, wiring, move |_, _| {
+        let (config, seed) = (self.setting.switch.clone(), self.setting.seed);
+        self.net.place_wired(at, wiring, move |life, _| {
             let mut switch = Switch::new(config.clone(), number_of(at)).expect("the set-up can be");
             switch.set_servers(&servers);
+            proofs(seed, life).into_iter().for_each(|chance| switch.demand_proofs(chance));
             Box::new(switch)
         });
     }

@@ -1,6 +1,7 @@
 //! What the jobs of sums have in common.
 
 use olaf_engine::PeerId;
+use olaf_engine::party::Chance;
 use olaf_host::collective::{Collective, Done, Failure, Operation, OperationId, Reduction, Sum};
 use olaf_sim::Network;
 use olaf_sim::network::Node;
@@ -49,6 +50,13 @@ pub(crate) fn collect<E: Collective + Node>(net: &mut Network, workers: u32, end
             ended.entry(end).or_default().insert(id, Ended { outcome, lanes, took });
         }
     }
+}
+
+/// What a switch demands proofs of addresses with. The jobs of even seeds demand them.
+pub(crate) fn proofs(seed: u64, life: u32) -> Option<Chance> {
+    let mut draws = Draws(seed ^ u64::from(life));
+    let chance: Chance = Box::new(move || draws.below(1 << 32) as u32);
+    Some(chance).filter(|_| seed.is_multiple_of(2))
 }
 
 /// Draws of a seed.

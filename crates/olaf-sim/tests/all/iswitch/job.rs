@@ -1,7 +1,7 @@
 //! A job of ends around one switch, or around a tree of switches.
 
 pub(super) use crate::common::sums::peer;
-use crate::common::sums::{AllEnded, Ended, collect, operation};
+use crate::common::sums::{AllEnded, Ended, collect, operation, proofs};
 use core::time::Duration;
 use olaf_engine::switch::iswitch::{Config as SwitchConfig, Switch};
 use olaf_engine::{Instant, JobId, PeerId, PortId, Session, Wiring};
@@ -98,9 +98,12 @@ pub(super) fn leaf(number: u32) -> PeerId {
 
 impl Job {
     pub(super) fn new(setting: Setting) -> Self {
-        let config = setting.switch.clone();
+        let (config, seed) = (setting.switch.clone(), setting.seed);
         Self::with_switch(setting, Wiring::new(PortId::DOWNLINK), move |life, _| {
-            Box::new(Switch::new(config.clone(), 77 * (life + 1)).expect("the set-up can be"))
+            let mut switch =
+                Switch::new(config.clone(), 77 * (life + 1)).expect("the set-up can be");
+            proofs(seed, life).into_iter().for_each(|chance| switch.demand_proofs(chance));
+            Box::new(switch)
         })
     }
 
@@ -115,11 +118,13 @@ impl Job {
         let leaves = setting.leaves.iter().flatten().max().map_or(0, |last| last + 1);
         for number in 0..leaves {
             let (config, bytes) = (setting.switch.clone(), setting.datagram_bytes);
+            let seed = setting.seed;
             let wiring = Wiring::new(PortId::DOWNLINK).with(SWITCH, PortId::UPLINK);
             net.place_wired(leaf(number), wiring, move |life, _| {
                 let epoch = 1000 * number + 77 * (life + 1);
                 let mut switch = Switch::new(config.clone(), epoch).expect("the set-up can be");
                 switch.set_upstream(SWITCH, bytes);
+                proofs(seed, life).into_iter().for_each(|chance| switch.demand_proofs(chance));
                 Box::new(switch)
             });
             net.join(leaf(number), SWITCH, setting.wire);

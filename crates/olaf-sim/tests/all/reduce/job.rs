@@ -2,7 +2,7 @@
 
 use super::socket::Socket;
 pub(super) use crate::common::sums::peer;
-use crate::common::sums::{AllEnded, collect, operation};
+use crate::common::sums::{AllEnded, collect, operation, proofs};
 use core::time::Duration;
 use olaf_engine::switch::reduce::{Config as SwitchConfig, Switch};
 use olaf_engine::{Instant, JobId, PeerId, PortId, Session, Wiring};
@@ -96,10 +96,11 @@ impl Task {
 impl Job {
     pub(super) fn new(setting: Setting) -> Self {
         let mut net = Network::new(setting.seed, START).without_records();
-        let (config, socket) = (setting.switch.clone(), setting.socket);
+        let (config, socket, seed) = (setting.switch.clone(), setting.socket, setting.seed);
         net.place_wired(SWITCH, Wiring::new(PortId::DOWNLINK), move |life, _| {
             let epoch = 1_000_000 * (life + 1);
-            let switch = Switch::new(config.clone(), epoch).expect("the set-up can be");
+            let mut switch = Switch::new(config.clone(), epoch).expect("the set-up can be");
+            proofs(seed, life).into_iter().for_each(|chance| switch.demand_proofs(chance));
             match socket {
                 Some((room, each)) => Box::new(Socket::new(switch, room, each)),
                 None => Box::new(switch),

@@ -1,7 +1,7 @@
 //! A job of workers around one switch, or around two under a third.
 
 pub(super) use crate::common::sums::peer;
-use crate::common::sums::{AllEnded, collect, operation};
+use crate::common::sums::{AllEnded, collect, operation, proofs};
 use core::time::Duration;
 use olaf_engine::switch::trio::{Config as SwitchConfig, Switch};
 use olaf_engine::{Instant, JobId, PeerId, PortId, Session, Wiring};
@@ -107,7 +107,7 @@ impl Job {
     }
 
     fn place_switch(&mut self, id: PeerId, above: Option<PeerId>) {
-        let config = self.setting.switch.clone();
+        let (config, seed) = (self.setting.switch.clone(), self.setting.seed);
         let wiring = Wiring::new(PortId::DOWNLINK);
         let wiring = match above {
             Some(above) => wiring.with(above, PortId::UPLINK),
@@ -117,6 +117,7 @@ impl Job {
             let epoch = 1_000_000 * (life + 1) + id.0;
             let mut switch = Switch::new(config.clone(), epoch).expect("the set-up can be");
             above.into_iter().for_each(|above| switch.set_upstream(above));
+            proofs(seed, life).into_iter().for_each(|chance| switch.demand_proofs(chance));
             Box::new(switch)
         });
     }

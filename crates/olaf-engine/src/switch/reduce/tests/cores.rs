@@ -21,6 +21,7 @@ fn joins_anew(trace: &mut Trace, rank: u32, workers: u32, session: u32) {
         block_bytes: BLOCK,
         datagram_bytes: 1472,
         sent_at_us: 7,
+        nonce: 0,
     };
     let mut buf = [0; 256];
     let len = join.emit(&mut buf);

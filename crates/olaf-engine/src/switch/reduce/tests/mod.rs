@@ -78,6 +78,7 @@ impl Trace {
             block_bytes: BLOCK,
             datagram_bytes: 1472,
             sent_at_us: 7,
+            nonce: 0,
         };
         let mut buf = [0; 256];
         let len = join.emit(&mut buf);
@@ -417,6 +418,7 @@ fn a_worker_that_comes_back_takes_its_rank_once_its_old_life_is_silent() {
             block_bytes: BLOCK,
             datagram_bytes: 1472,
             sent_at_us: 7,
+            nonce: 0,
         };
         let mut buf = [0; 256];
         let len = join.emit(&mut buf);
@@ -559,6 +561,7 @@ fn jobs_have_a_limit_and_deserted_jobs_make_room() {
         block_bytes: 0,
         datagram_bytes: 1472,
         sent_at_us: 0,
+        nonce: 0,
     };
     let mut buf = [0; 64];
     let len = join.emit(&mut buf);

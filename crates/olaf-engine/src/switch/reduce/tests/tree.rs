@@ -226,6 +226,7 @@ fn a_fixed_job_below_two_switches_needs_ranks() {
         block_bytes: 0,
         datagram_bytes: 1472,
         sent_at_us: 0,
+        nonce: 0,
     };
     let mut buf = [0; 64];
     let len = join.emit(&mut buf);
@@ -251,4 +252,24 @@ fn a_switch_with_fewer_cores_than_the_one_above_refuses_its_workers() {
         let event = Event::Sum(JOB, SumEvent::CoresDiffer { here: 1, above: 2 });
         assert_eq!(events.filter(|told| *told == event).count(), 1);
     }
+}
+
+#[test]
+fn a_lower_switch_proves_its_address_to_the_one_above() {
+    let mut tree = Tree::new();
+    tree.upper.switch.demand_proofs(alloc::boxed::Box::new(|| 40));
+    for rank in 0..4 {
+        tree.lower[rank as usize / 2].joins(rank, 4);
+        tree.carry();
+    }
+    for lower in &mut tree.lower {
+        let sent = lower.sent().into_iter();
+        let codes = sent.filter_map(|(_, out)| match out {
+            Out::Welcome(welcome) => Some(welcome.code),
+            _ => None,
+        });
+        // No time passed: the second join left at once.
+        assert_eq!(codes.last(), Some(WelcomeCode::Welcome));
+    }
+    assert!(tree.upper.switch.statistics(tree.upper.now).refused.is_empty());
 }

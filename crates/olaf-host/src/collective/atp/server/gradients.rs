@@ -3,7 +3,7 @@
 use super::AtpServer;
 use super::fragments::Taken;
 use alloc::vec::Vec;
-use olaf_engine::{Ecn, Instant, Receivers, Refused, Source};
+use olaf_engine::{Ecn, Instant, JobId, Receivers, Refused, Source};
 use olaf_wire::atp::{AtpPacket, Header, Key};
 use olaf_wire::reduce::Reason;
 
@@ -45,6 +45,15 @@ impl AtpServer {
         let values = packet.values();
         if values.len() / 4 > usize::from(current.values) {
             return Err(Refused::WrongSize);
+        }
+        let tenant = self.config.tenants.of(JobId(of.0.into()));
+        let most = tenant.map_or(0, |tenant| tenant.most_parameters());
+        if u64::from(header.tensor_length) > most {
+            // A sum may be of several workers: the first one is named.
+            let culprit = ranks.iter().enumerate().find(|(_, word)| **word != 0);
+            let culprit = culprit.map(|(at, word)| at * 64 + word.trailing_zeros() as usize);
+            self.close(now, of, Reason::Refused, culprit);
+            return Err(Refused::TooManyParameters);
         }
         let fragments = &mut current.fragments;
         let sequence = header.key.sequence(header.sequence, fragments.open());

@@ -30,6 +30,13 @@ impl AtpServer {
     ) -> Result<(), Refused> {
         let join = Join::parse(packet).map_err(Refused::Malformed)?;
         self.counts.joins += 1;
+        if !self.cookies.proves(now, peer, join.nonce) {
+            // Parameters go to members: nobody makes a member of another's address.
+            let nonce = self.cookies.asked(now, peer);
+            let asked = Welcome { nonce, ..Welcome::without_place(&join, WelcomeCode::Waiting) };
+            self.send(now, Receivers::One(peer), |buf| asked.emit(buf));
+            return if join.nonce == 0 { Ok(()) } else { Err(Refused::NotProven) };
+        }
         let of = (join.job, join.server);
         match self.admit(now, peer, &join) {
             Ok(()) => self.begin(now, of),
@@ -171,27 +178,9 @@ impl AtpServer {
                 welcome_to(of, job, current, rank)
             }
             _ => Welcome {
-                job: join.job,
-                server: join.server,
-                session: join.session,
-                rank: ANY,
                 workers: job.map_or(0, |job| job.workers),
                 here: job.map_or(0, |job| u32::try_from(job.lobby.len()).unwrap_or(u32::MAX)),
-                code,
-                edge: false,
-                same_switch: false,
-                generation: 0,
-                life: 0,
-                values: 0,
-                window: 0,
-                bitmap0: 0,
-                bitmap1: 0,
-                fan_in0: 0,
-                fan_in1: 0,
-                aggregators: 0,
-                sent_at_us: join.sent_at_us,
-                sequence: 0,
-                upper: None,
+                ..Welcome::without_place(join, code)
             },
         };
         self.send(now, Receivers::One(peer), |buf| welcome.emit(buf));
@@ -359,5 +348,6 @@ fn welcome_to(of: (u16, u8), job: &Job, current: &Generation, rank: usize) -> We
         sent_at_us: member.sent_at_us,
         sequence: current.fragments.open(),
         upper: (current.seating.levels > SHORT_LEVELS).then(|| seat.upper()),
+        nonce: 0,
     }
 }

@@ -18,6 +18,7 @@ use job::Job;
 use olaf_engine::keys::ConfigError;
 use olaf_engine::link::pacer::Pacer;
 use olaf_engine::link::{Datagram, Link};
+use olaf_engine::party::{Chance, Cookies};
 use olaf_engine::report::{self, Report};
 use olaf_engine::{
     Engine, Event, Instant, JobId, PeerId, PortId, Receivers, Refused, Source, SumEvent,
@@ -64,6 +65,7 @@ pub struct AtpServer {
     /// By job, and by the server's index in the job.
     jobs: BTreeMap<(u16, u8), Job>,
     next_generation: u16,
+    cookies: Cookies,
     link: Link<Waiting>,
     events: Events,
     counts: Counts,
@@ -84,10 +86,17 @@ impl AtpServer {
             topology: Topology::default(),
             jobs: BTreeMap::new(),
             next_generation: epoch.max(1),
+            cookies: Cookies::default(),
             events: Events::default(),
             counts: Counts::default(),
             next_check: Instant(0),
         })
+    }
+
+    /// Demands that workers and switches prove their addresses: needed where a sender can write any address
+    /// into its datagrams, and no keys prove it.
+    pub fn demand_proofs(&mut self, chance: Chance) {
+        self.cookies.demand(chance);
     }
 
     /// Checks the workers of generations to come against this topology, and gives ranks by it.

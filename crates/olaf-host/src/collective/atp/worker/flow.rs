@@ -83,6 +83,8 @@ pub(super) struct Flow {
     burst: u32,
     pub(super) next_join: Option<Instant>,
     pub(super) join_wait: Duration,
+    /// The number with which this end proves its address; 0: none asked for.
+    pub(super) nonce: u32,
     /// Since when the server owes a sign of life.
     pub(super) owed: Option<Instant>,
 }
@@ -114,6 +116,7 @@ impl Flow {
             burst: FIRST_BURST,
             next_join: None,
             join_wait: Duration::ZERO,
+            nonce: 0,
             owed: None,
         }
     }
@@ -138,6 +141,7 @@ impl Flow {
             expected: start,
             next_join: self.next_join,
             join_wait: self.join_wait,
+            nonce: self.nonce,
             ..Self::new(options)
         };
     }

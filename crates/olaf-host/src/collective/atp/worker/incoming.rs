@@ -106,7 +106,17 @@ impl Worker {
         if matches!(self.standing, Standing::Left | Standing::Refused(_)) {
             return Err(Refused::NotAsked);
         }
-        let seat = self.flows[at].seat;
+        let flow = &mut self.flows[at];
+        if welcome.nonce != 0 {
+            // The party that asks lets this end in, or goes on knowing it, once it joins with that number.
+            if welcome.nonce != flow.nonce {
+                (flow.nonce, flow.next_join, flow.join_wait) =
+                    (welcome.nonce, Some(now), Duration::ZERO);
+            }
+            self.heard(at);
+            return Ok(());
+        }
+        let seat = flow.seat;
         match welcome.code {
             WelcomeCode::Welcome => {}
             WelcomeCode::Waiting => {

@@ -85,6 +85,7 @@ impl Worker {
             scale,
             servers: self.own.servers,
             window: u16::try_from(self.own.most_packets).unwrap_or(u16::MAX),
+            nonce: flow.nonce,
         };
         self.counts.joins += 1;
         Some(join.emit(buf))

@@ -47,6 +47,7 @@ fn worker(first_packets: u32, window: u16, own: Options) -> Worker {
         sent_at_us: 0,
         sequence: 0,
         upper: None,
+        nonce: 0,
     };
     let len = welcome.emit(&mut buf);
     assert_eq!(worker.handle_packet(START, Source::end(SWITCH), &buf[..len]), Verdict::Absorb);

@@ -158,6 +158,7 @@ impl Trace {
             block_bytes: BLOCK_BYTES,
             cores: 1,
             sent_at_us: 0,
+            nonce: 0,
         }
     }
 
@@ -286,6 +287,27 @@ fn a_join_is_repeated_until_the_generation_begins() {
     let rank_0 = Standing::In { generation: GENERATION, rank: 0, workers: 2 };
     assert_eq!(trace.end.standing(), rank_0);
     trace.after_ms(300).sends(&[]);
+}
+
+#[test]
+fn an_end_proves_its_address_at_once_and_goes_on_doing_so() {
+    let mut trace = Trace::new(config());
+    trace.sent();
+    let asked =
+        Welcome { code: WelcomeCode::Waiting, nonce: 77, ..trace.welcome_message(GENERATION, 0) };
+    let mut buf = [0; 256];
+    let nonce_of = |trace: &mut Trace, buf: &mut [u8]| {
+        let sent = trace.end.poll_transmit(trace.now, PortId(0), buf)?;
+        let packet = ReducePacket::new_checked(&buf[..sent.len]).expect("a message");
+        Join::parse(&packet).ok().map(|join| join.nonce)
+    };
+    assert_eq!(nonce_of(&mut trace, &mut buf), None, "the next join has its time");
+    trace.takes(|buf| asked.emit(buf));
+    assert_eq!(nonce_of(&mut trace, &mut buf), Some(77));
+    trace.takes(|buf| asked.emit(buf));
+    assert_eq!(nonce_of(&mut trace, &mut buf), None, "the same number asks for nothing new");
+    trace.now = trace.now + Duration::from_millis(20);
+    assert_eq!(nonce_of(&mut trace, &mut buf), Some(77));
 }
 
 #[test]
