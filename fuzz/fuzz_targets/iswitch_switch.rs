@@ -186,6 +186,7 @@ impl Run {
                     packet_floats: 1 + u32::from(floats % 8),
                     operations: if operations > 9 { ANY } else { u32::from(operations) },
                     sent_at_us: 1,
+                    nonce: 0,
                 };
                 self.control(false, who, Control::Join(join));
             }
