@@ -10,6 +10,7 @@ use crate::collective::{Collective, Config, Done, Operation, OperationId, Option
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::time::Duration;
 use olaf_engine::{Engine, Instant, JobId, PeerId, PortId, Session, Source, Verdict, WorkerEvent};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::{
