@@ -87,6 +87,7 @@ impl Arrivals {
     /// Lives of one sender that are remembered. A sender cannot push out another sender's by naming new
     /// lives.
     const LIVES: usize = 8;
+    const GONE: usize = 1024;
 
     /// Remembers that many senders at most. The one that was heard longest ago gives way.
     #[must_use]
@@ -115,6 +116,8 @@ impl Arrivals {
             {
                 counts.forget(&life);
             }
+            // Most senders have one life. All that ever came are remembered: no room for more.
+            sender.lives.reserve_exact(1);
             let worker = (update.hops == 0).then_some(update.address.worker.0);
             sender.lives.push_front(Life::new(session, worker, number));
             0
@@ -151,10 +154,21 @@ impl Arrivals {
         self.senders.retain(|(job, _), _| *job != id);
     }
 
-    fn make_room(&mut self) {
-        if self.senders.len() < self.most {
-            return;
+    /// Forgets senders that went away: beside twice the senders that are here, the last 1,024 are
+    /// remembered. An account of a run that is longer than that names them as forgotten.
+    pub fn keep(&mut self, here: usize) {
+        while self.senders.len() > here.saturating_mul(2).saturating_add(Self::GONE) {
+            self.forget_oldest();
         }
+    }
+
+    fn make_room(&mut self) {
+        if self.senders.len() >= self.most {
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
         let oldest =
             self.senders.iter().min_by_key(|(_, sender)| sender.heard).map(|(key, _)| *key);
         if let Some(sender) = oldest.and_then(|key| self.senders.remove(&key)) {
@@ -364,5 +378,23 @@ mod tests {
         }
         let lives: Vec<_> = arrivals.statistics().hops.iter().map(|hop| hop.life).collect();
         assert_eq!(lives, [1, 3]);
+    }
+
+    #[test]
+    fn the_last_thousand_senders_are_remembered_and_those_that_are_here() {
+        let mut arrivals = Arrivals::new(1 << 20);
+        for peer in 0..3_000 {
+            arrivals.is_news(PeerId(peer), &numbered(peer, 1));
+            arrivals.is_news(PeerId(0), &numbered(0, 1 + peer));
+        }
+        arrivals.keep(1_000);
+        assert_eq!(arrivals.statistics().hops.len(), 3_000);
+        arrivals.keep(10);
+        let ArrivalStatistics { totals, hops } = arrivals.statistics();
+        assert_eq!((hops.len(), totals.forgotten), (1_044, 1_956));
+        assert_eq!(totals.forgotten_contributions, 1_956);
+        let lives: BTreeSet<_> = hops.iter().map(|hop| hop.life).collect();
+        assert_eq!(lives, (1_957..3_000).chain([0]).collect());
+        assert!(!arrivals.is_news(PeerId(0), &numbered(0, 3_000)), "it is not forgotten");
     }
 }

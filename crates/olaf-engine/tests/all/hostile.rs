@@ -48,6 +48,24 @@ fn a_worker_that_names_a_new_cluster_each_time_leaves_none_behind() {
 }
 
 #[test]
+fn workers_that_come_and_go_are_not_remembered_for_ever() {
+    let mut sw = default();
+    let many = 100..2_600;
+    for worker in many.clone() {
+        let who = w(0, worker);
+        sw.enters(who);
+        sw.sends(who, 1, &[1.0, 1.0]);
+        sw.up();
+        sw.leaves(who);
+    }
+    sw.until(ms(200));
+    let arrivals = sw.switch.statistics(sw.now).arrivals;
+    assert!(arrivals.hops.len() < 1_050, "{} senders", arrivals.hops.len());
+    assert_eq!(arrivals.totals.datagrams, many.len() as u64);
+    assert_eq!(arrivals.totals.forgotten, many.len() as u64 - arrivals.hops.len() as u64);
+}
+
+#[test]
 fn a_cluster_that_was_heard_is_forgotten_when_it_is_gone() {
     let mut sw = default();
     sw.sends(V1, 0, &[1.0, 1.0]);

@@ -458,6 +458,7 @@ impl Switch {
         }
         self.ports.forget_jobs(|id| jobs.contains_key(&id));
         self.clipping.retain(|id, _| jobs.contains_key(id));
+        self.arrivals.keep(jobs.values().map(|job| job.members.len() + job.below.len()).sum());
         self.proofs.keep(|(id, peer)| jobs.get(id).is_some_and(|job| job.members.at(*peer) > 0));
         for (id, job) in &mut self.jobs {
             if job.liveness.fell_silent(now, silent_after) {
