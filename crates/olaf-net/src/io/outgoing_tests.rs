@@ -98,6 +98,24 @@ fn equal_datagrams_to_one_peer_leave_in_one_send() {
 }
 
 #[test]
+fn a_probe_leaves_by_itself() {
+    let mut bench = Bench::new(64);
+    let join = olaf_samples::join(olaf_samples::address(1, 0, 7), 1, 10);
+    for filled_up_to in [1472, 0, 0] {
+        assert!(bench.out.take(&bench.wire, &bench.peers, &mut bench.statistics, |buf| {
+            let len = join.emit(buf);
+            buf[len..].fill(0);
+            Some(Transmit::to(PeerId(1), len.max(filled_up_to)))
+        }));
+    }
+    assert!(bench.flush());
+    let sends: Vec<usize> =
+        bench.wire.sends.borrow().iter().map(|(_, bytes, _)| bytes.len()).collect();
+    assert_eq!(sends[0], 1472);
+    assert_eq!(sends.len(), 2, "joins that are no probes leave together");
+}
+
+#[test]
 fn a_send_is_never_larger_than_a_datagram_may_be() {
     let mut bench = Bench::new(64);
     for fill in 0..100 {
