@@ -157,3 +157,50 @@ impl AskSignature {
         asked::LEN
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{ClusterId, JobId, Session, WorkerId};
+
+    #[test]
+    fn all_that_a_signature_says_is_under_its_tag_but_not_for_whom_it_is() {
+        let address = Address {
+            job: JobId(1),
+            cluster: ClusterId(2),
+            worker: WorkerId(3),
+            session: Session(4),
+        };
+        let one = Signature {
+            address,
+            version: 7,
+            parameters: 100,
+            segment_lanes: 50,
+            epoch: 9,
+            oldest: 5,
+            question: 11,
+            hash: [12; HASH_BYTES],
+            tag: [13; SIGNATURE_TAG_BYTES],
+        };
+        let others = [
+            Signature { address: Address { job: JobId(2), ..address }, ..one },
+            Signature { version: 8, ..one },
+            Signature { parameters: 101, ..one },
+            Signature { segment_lanes: 51, ..one },
+            Signature { epoch: 10, ..one },
+            Signature { oldest: 6, ..one },
+            Signature { question: 12, ..one },
+        ];
+        for other in others {
+            assert_ne!(other.signed(), one.signed(), "{other:?}");
+        }
+        for at in 0..HASH_BYTES {
+            let mut other = one;
+            other.hash[at] ^= 1;
+            assert_ne!(other.signed(), one.signed(), "byte {at} of the hash");
+        }
+        let to =
+            Address { cluster: ClusterId(8), worker: WorkerId(8), session: Session(8), ..address };
+        assert_eq!(Signature { address: to, tag: [0; 16], ..one }.signed(), one.signed());
+    }
+}
