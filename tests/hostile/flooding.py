@@ -1,7 +1,7 @@
 """A worker that floods, as a process of its own: `python flooding.py HOST:PORT`.
 
 It joins, and prints a line. Each line in, `flood SECONDS` or `burn SECONDS`, makes it send small
-updates for that time, to its target or to a socket that nobody reads: the same work for the machine,
+updates for that time, to its target or to a socket that nobody reads: the same work for the machine
 without a packet for the job. The answer is a line: how many updates it sent to its target.
 """
 
