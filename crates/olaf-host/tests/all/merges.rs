@@ -2,7 +2,7 @@
 //! its versions, and a delivery for each contributor.
 
 use olaf_engine::{Engine, Instant, PeerId, Source, Verdict};
-use olaf_host::push_pull::server::Aggregate;
+use olaf_host::push_pull::server::{Aggregate, RuleConfig, Step};
 use olaf_host::{Server, ServerConfig};
 use olaf_wire::{JobId, Update};
 use std::time::Duration;
@@ -11,7 +11,10 @@ const NOW: Instant = Instant(1_000_000_000);
 
 /// A server with a model of version 1 and three workers at peer 5, which may be a switch.
 fn server(aggregate: Aggregate) -> Server {
-    let config = ServerConfig::default().aggregating(aggregate);
+    with(ServerConfig::default().aggregating(aggregate))
+}
+
+fn with(config: ServerConfig) -> Server {
     let mut server = Server::new(config, 9).unwrap();
     let mut buf = [0; 512];
     for worker in 0..3 {
@@ -70,6 +73,25 @@ fn the_staleness_of_a_merge_is_midway_between_its_versions_and_its_largest_is_th
     let sum = job.staleness_mean.unwrap() * job.received as f64;
     assert!((sum - sum_before - 12.0).abs() < 1e-9, "two contributions, 6 versions behind each");
     assert_eq!(job.staleness_max, 8);
+}
+
+#[test]
+fn a_merge_counts_as_midway_between_its_versions_where_it_changes_the_model() {
+    // 8 and 4 versions behind: midway it is 6. A mean of a merge counts 1 / (1 + 6). Two steps that overlap
+    // with six others count 2 / (2 + 6) of their mean.
+    for (step, moves) in [(Step::Mean, 1.0 / 7.0), (Step::Overlap, 2.0 / 8.0)] {
+        let rule = RuleConfig { step, staleness_power: 1.0, ..RuleConfig::default() };
+        let mut server = with(ServerConfig { rule, ..ServerConfig::default() });
+        reaches(&mut server, 9);
+        let model = |server: &Server| server.model(JobId(1)).unwrap().1.next().unwrap()[0];
+        let before = model(&server);
+        merged(&mut server, 1, |update| {
+            (update.contributors, update.weight) = (2, 1.0);
+            (update.version_oldest, update.version_newest) = (1, 5);
+        });
+        let moved = model(&server) - before;
+        assert!((moved - moves).abs() < 1e-5, "{step:?}: {moved}, not {moves}");
+    }
 }
 
 #[test]
