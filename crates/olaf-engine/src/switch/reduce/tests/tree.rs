@@ -264,12 +264,12 @@ fn a_lower_switch_proves_its_address_to_the_one_above() {
     }
     for lower in &mut tree.lower {
         let sent = lower.sent().into_iter();
-        let codes = sent.filter_map(|(_, out)| match out {
+        let mut codes = sent.rev().filter_map(|(_, out)| match out {
             Out::Welcome(welcome) => Some(welcome.code),
             _ => None,
         });
         // No time passed: the second join left at once.
-        assert_eq!(codes.last(), Some(WelcomeCode::Welcome));
+        assert_eq!(codes.next(), Some(WelcomeCode::Welcome));
     }
     assert!(tree.upper.switch.statistics(tree.upper.now).refused.is_empty());
 }
