@@ -11,6 +11,8 @@ module fp32_add #(
     input  wire        clk,
     // The registers move only in cycles in which `enable` is high.
     input  wire        enable,
+    // `sum` is `a`, whatever its bits say.
+    input  wire        keep,
     input  wire [31:0] a,
     input  wire [31:0] b,
     // The sum of the operands that entered as many enabled edges before as REGISTERS has ones.
@@ -18,7 +20,7 @@ module fp32_add #(
 );
 
 fp_add #(.EXPONENT(8), .FRACTION(23), .REGISTERS(REGISTERS)) add (
-    .clk(clk), .enable(enable), .a(a), .b(b), .sum(sum)
+    .clk(clk), .enable(enable), .keep(keep), .a(a), .b(b), .sum(sum)
 );
 
 endmodule

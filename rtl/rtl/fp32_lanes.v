@@ -39,21 +39,21 @@ generate
     for (lane = 0; lane < LANES; lane = lane + 1) begin : g_lane
         wire [31:0] total;
         fp32_add #(.REGISTERS(REGISTERS)) adder (
-            .clk(clk), .enable(enable), .a(a[32*lane +: 32]), .b(b[32*lane +: 32]), .sum(total)
+            .clk(clk), .enable(enable), .keep(!add[lane]), .a(a[32*lane +: 32]), .b(b[32*lane +: 32]),
+            .sum(total)
         );
 
-        // The lane of `a` and its bit of `add`, beside the adder.
-        wire [32:0] beside [0:6];
-        assign beside[0] = {add[lane], a[32*lane +: 32]};
+        // The lane's bit of `add`, beside the adder.
+        wire [6:0] beside;
+        assign beside[0] = add[lane];
         for (step = 0; step < 6; step = step + 1) begin : g_step
-            pipe #(.WIDTH(33), .REGISTERED(REGISTERS[step])) keep (
+            pipe #(.WIDTH(1), .REGISTERED(REGISTERS[step])) beside_keep (
                 .clk(clk), .enable(enable), .in(beside[step]), .out(beside[step+1])
             );
         end
 
-        wire added = beside[6][32];
-        assign sum[32*lane +: 32] = added ? total : beside[6][31:0];
-        assign not_finite[lane] = added && (&total[30:23]);
+        assign sum[32*lane +: 32] = total;
+        assign not_finite[lane] = beside[6] && (&total[30:23]);
     end
 endgenerate
 

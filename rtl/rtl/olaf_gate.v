@@ -69,7 +69,7 @@ wire busy = given_reg || halfway_reg || there_reg || compared_reg;
 wire starts = compare && gate && !busy && (!merged || (look_reg && known));
 
 fp_add #(.EXPONENT(11), .FRACTION(52), .REGISTERS(REGISTERS)) subtract (
-    .clk(clk), .enable(1'b1), .a(arrival_reg), .b({!entry_reg[63], entry_reg[62:0]}), .sum(difference)
+    .clk(clk), .enable(1'b1), .keep(1'b0), .a(arrival_reg), .b({!entry_reg[63], entry_reg[62:0]}), .sum(difference)
 );
 
 assign look = look_reg;

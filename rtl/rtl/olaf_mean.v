@@ -95,17 +95,15 @@ wire [63:0] addend = rewards ? product : weight_2_reg;
 integer i;
 initial for (i = 0; i < 4 << SLOT; i = i + 1) sum_reg[i] = 0;
 reg            enters_4_reg = 0, enters_5_reg = 0;
-reg            adds_4_reg, adds_5_reg, tries_4_reg, tries_5_reg;
+reg            tries_4_reg, tries_5_reg;
 reg [SLOT:0]   address_4_reg, address_5_reg;
-reg [63:0]     addend_4_reg, addend_5_reg;
-wire [63:0]    sum;
-wire [63:0] result = adds_5_reg ? sum : addend_5_reg;
+wire [63:0]    result;
 wire stores = enters_5_reg && !tries_5_reg;
 // The update two cycles before may have been of the same slot.
 wire [63:0] augend = stores && address_5_reg == address ? result : sum_reg[{1'b0, address}];
 
 fp_add #(.EXPONENT(11), .FRACTION(52), .REGISTERS(REGISTERS_SUM)) accumulate (
-    .clk(clk), .enable(1'b1), .a(augend), .b(addend), .sum(sum)
+    .clk(clk), .enable(1'b1), .keep(!adds), .a(addend), .b(augend), .sum(result)
 );
 
 // A trial: its two sums are kept, then divided.
@@ -125,10 +123,8 @@ always @(posedge clk) begin
     {add_1_reg, trial_1_reg, slot_1_reg, weight_1_reg} <= {add, trial, slot, weight};
     {add_2_reg, trial_2_reg, slot_2_reg, weight_2_reg} <= {add_1_reg, trial_1_reg, slot_1_reg, weight_1_reg};
     {add_3_reg, trial_3_reg, slot_3_reg} <= {add_2_reg, trial_2_reg, slot_2_reg};
-    {enters_4_reg, adds_4_reg, tries_4_reg, address_4_reg, addend_4_reg} <=
-        {enters, adds, tries, address, addend};
-    {enters_5_reg, adds_5_reg, tries_5_reg, address_5_reg, addend_5_reg} <=
-        {enters_4_reg, adds_4_reg, tries_4_reg, address_4_reg, addend_4_reg};
+    {enters_4_reg, tries_4_reg, address_4_reg} <= {enters, tries, address};
+    {enters_5_reg, tries_5_reg, address_5_reg} <= {enters_4_reg, tries_4_reg, address_4_reg};
     if (enters_5_reg) sum_reg[{tries_5_reg, address_5_reg}] <= result;
 
     if (take && trial) begin

@@ -11,7 +11,9 @@ module fp_add_props #(
     parameter FRACTION = 23,
     parameter [5:0] REGISTERS = 6'b111111,
     // 1: compare with the exact sum in a wide fixed-point number. Only for small formats.
-    parameter EXACT = 0
+    parameter EXACT = 0,
+    // Shifts in place of multipliers: `formal/scaled_sum` says that both do the same.
+    parameter MULTIPLY = 0
 ) (
     input wire clk
 );
@@ -27,16 +29,19 @@ localparam [BITS-1:0] NAN = {1'b0, EXPONENT_MAX, 1'b1, {FRACTION-1{1'b0}}};
 (* anyconst *) reg [BITS-1:0] a;
 (* anyconst *) reg [BITS-1:0] b;
 
-wire [BITS-1:0] sum, swapped, negated;
-fp_add #(.EXPONENT(EXPONENT), .FRACTION(FRACTION), .REGISTERS(REGISTERS)) add (
-    .clk(clk), .enable(1'b1), .a(a), .b(b), .sum(sum)
+wire [BITS-1:0] sum, swapped, negated, kept;
+fp_add #(.EXPONENT(EXPONENT), .FRACTION(FRACTION), .REGISTERS(REGISTERS), .MULTIPLY(MULTIPLY)) add (
+    .clk(clk), .enable(1'b1), .keep(1'b0), .a(a), .b(b), .sum(sum)
 );
-fp_add #(.EXPONENT(EXPONENT), .FRACTION(FRACTION), .REGISTERS(REGISTERS)) add_swapped (
-    .clk(clk), .enable(1'b1), .a(b), .b(a), .sum(swapped)
+fp_add #(.EXPONENT(EXPONENT), .FRACTION(FRACTION), .REGISTERS(REGISTERS), .MULTIPLY(MULTIPLY)) add_swapped (
+    .clk(clk), .enable(1'b1), .keep(1'b0), .a(b), .b(a), .sum(swapped)
 );
-fp_add #(.EXPONENT(EXPONENT), .FRACTION(FRACTION), .REGISTERS(REGISTERS)) add_negated (
-    .clk(clk), .enable(1'b1), .a({!a[BITS-1], a[BITS-2:0]}), .b({!b[BITS-1], b[BITS-2:0]}),
+fp_add #(.EXPONENT(EXPONENT), .FRACTION(FRACTION), .REGISTERS(REGISTERS), .MULTIPLY(MULTIPLY)) add_negated (
+    .clk(clk), .enable(1'b1), .keep(1'b0), .a({!a[BITS-1], a[BITS-2:0]}), .b({!b[BITS-1], b[BITS-2:0]}),
     .sum(negated)
+);
+fp_add #(.EXPONENT(EXPONENT), .FRACTION(FRACTION), .REGISTERS(REGISTERS), .MULTIPLY(MULTIPLY)) add_nothing (
+    .clk(clk), .enable(1'b1), .keep(1'b1), .a(a), .b(b), .sum(kept)
 );
 
 reg [3:0] cycle = 0;
@@ -52,6 +57,7 @@ wire opposite = a[BITS-2:0] == b[BITS-2:0] && a[BITS-1] != b[BITS-1];
 // Not clocked: a clocked property is looked at a cycle later, and a proof of one cycle would be empty.
 always @* if (done) begin
     commutes: assert (sum == swapped);
+    keeps: assert (kept == a);
     if (a_nan || b_nan || (a_infinite && opposite)) begin
         one_nan: assert (sum == NAN);
     end else begin

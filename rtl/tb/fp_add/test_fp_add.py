@@ -29,6 +29,7 @@ async def every_pair_has_the_sum_of_exact_fractions(dut) -> None:
     kind = Format(int(os.environ["BENCH_EXPONENT"]), int(os.environ["BENCH_FRACTION"]))
     cocotb.start_soon(Clock(dut.clk, 4, unit="ns").start(start_high=False))
     dut.enable.value = 1
+    dut.keep.value = 0
     numbers = range(1 << kind.bits)
     pairs = [(a, b) for a in numbers for b in numbers]
     for cycle in range(len(pairs) + LATENCY):
@@ -48,6 +49,7 @@ async def a_pause_changes_nothing(dut) -> None:
     kind = Format(int(os.environ["BENCH_EXPONENT"]), int(os.environ["BENCH_FRACTION"]))
     cocotb.start_soon(Clock(dut.clk, 4, unit="ns").start(start_high=False))
     chance = random.Random(1)
+    dut.keep.value = 0
     sums: list[int] = []
     taken = 0
     for _ in range(2000):
@@ -65,3 +67,22 @@ async def a_pause_changes_nothing(dut) -> None:
         taken += 1
         if taken >= LATENCY:
             assert dut.sum.value.to_unsigned() == sums[taken - LATENCY]
+
+
+@cocotb.test()
+async def what_is_kept_keeps_its_bits(dut) -> None:
+    kind = Format(int(os.environ["BENCH_EXPONENT"]), int(os.environ["BENCH_FRACTION"]))
+    cocotb.start_soon(Clock(dut.clk, 4, unit="ns").start(start_high=False))
+    dut.enable.value = 1
+    chance = random.Random(2)
+    rows: list[int] = []
+    for _ in range(4000):
+        a, b = (chance.randrange(1 << kind.bits) for _ in range(2))
+        keep = chance.random() < 0.5
+        dut.a.value, dut.b.value, dut.keep.value = a, b, keep
+        rows.append(a if keep else kind.add(a, b))
+        await RisingEdge(dut.clk)
+        await Timer(1, unit="ps")
+        if len(rows) >= LATENCY:
+            done = LATENCY if LATENCY else 1
+            assert dut.sum.value.to_unsigned() == rows[-done]
