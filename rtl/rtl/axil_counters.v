@@ -1,13 +1,4 @@
-// Counters of 64 bit that a host reads over AXI4-Lite. The block says what it is, so that software finds
-// its way without a map of the design:
-//
-//   0x00  type           0x04  version
-//   0x08  next: the address of the next block, 0 if there is none
-//   0x0c  number of counters
-//   0x10 + 8 i  low half of counter i, 0x14 + 8 i  its high half
-//
-// A read of a low half keeps the high half of the same instant for the read of the high half that
-// follows. Addresses beyond the counters and all writes are answered with an error (SLVERR).
+// Counters of 64 bit that a host reads over AXI4-Lite (`axil_block`). Any counter may grow in any cycle.
 
 `resetall
 `timescale 1ns / 1ps
@@ -31,7 +22,7 @@ module axil_counters #(
     // In each cycle, every counter grows by its amount.
     input  wire [COUNTERS*AMOUNT-1:0] grow,
 
-    // AXI4-Lite. Protection bits are not asked for.
+    // AXI4-Lite. Protection bits are not chosen for.
     input  wire [ADDRESS-1:0]         s_axil_awaddr,
     input  wire                       s_axil_awvalid,
     output wire                       s_axil_awready,
@@ -51,16 +42,9 @@ module axil_counters #(
     input  wire                       s_axil_rready
 );
 
-localparam INDEX = ADDRESS - 3;
-localparam [INDEX-1:0] FIRST = 2;
-localparam [INDEX-1:0] END = FIRST + COUNTERS[INDEX-1:0];
-localparam [1:0] OKAY = 2'b00;
-localparam [1:0] SLVERR = 2'b10;
-
 generate
-    if (COUNTERS < 1 || AMOUNT < 1 || AMOUNT > 64 || ADDRESS < 4
-            || 16 + 8*COUNTERS > (1 << ADDRESS) - 8) begin : g_illegal
-        axil_counters_do_not_fit_the_addresses illegal();
+    if (AMOUNT < 1 || AMOUNT > 64) begin : g_illegal
+        axil_counters_need_an_amount illegal();
     end
 endgenerate
 
@@ -75,58 +59,27 @@ generate
     end
 endgenerate
 
-// Reads: one at a time.
-reg        rvalid_reg = 0;
-reg [1:0]  rresp_reg;
-reg [31:0] rdata_reg, high_reg;
-
-wire [INDEX-1:0] index = s_axil_araddr[ADDRESS-1:3];
-wire high = s_axil_araddr[2];
-wire aligned = s_axil_araddr[1:0] == 0;
-
-reg [63:0] selected;
+wire               reads_unused;
+wire [ADDRESS-4:0] chosen;
+reg [63:0]         selected;
 integer i;
 always @* begin
     selected = 0;
     for (i = 0; i < COUNTERS; i = i + 1)
-        if (index == FIRST + i[INDEX-1:0]) selected = selected | counter_reg[i];
+        if (chosen == i[ADDRESS-4:0]) selected = selected | counter_reg[i];
 end
 
-assign s_axil_arready = !rvalid_reg;
-assign s_axil_rvalid = rvalid_reg;
-assign s_axil_rresp = rresp_reg;
-assign s_axil_rdata = rdata_reg;
-
-always @(posedge clk) begin
-    if (s_axil_rready) rvalid_reg <= 1'b0;
-    if (s_axil_arvalid && s_axil_arready) begin
-        rvalid_reg <= 1'b1;
-        rresp_reg <= aligned && index < END ? OKAY : SLVERR;
-        if (!aligned || index >= END) rdata_reg <= 0;
-        else if (index == 0) rdata_reg <= high ? VERSION : TYPE;
-        else if (index == 1) rdata_reg <= high ? COUNTERS : NEXT;
-        else rdata_reg <= high ? high_reg : selected[31:0];
-        if (aligned && index >= FIRST && index < END && !high) high_reg <= selected[63:32];
-    end
-    if (rst) rvalid_reg <= 1'b0;
-end
-
-// Writes: the address and the word may come in any order. Both are taken at once, and refused.
-reg bvalid_reg = 0;
-wire takes = s_axil_awvalid && s_axil_wvalid && !bvalid_reg;
-
-assign s_axil_awready = takes;
-assign s_axil_wready = takes;
-assign s_axil_bvalid = bvalid_reg;
-assign s_axil_bresp = SLVERR;
-
-always @(posedge clk) begin
-    if (s_axil_bready) bvalid_reg <= 1'b0;
-    if (takes) bvalid_reg <= 1'b1;
-    if (rst) bvalid_reg <= 1'b0;
-end
-
-wire unused = &{1'b0, s_axil_awaddr, s_axil_wdata, s_axil_wstrb};
+axil_block #(
+    .COUNTERS(COUNTERS), .ADDRESS(ADDRESS), .TYPE(TYPE), .VERSION(VERSION), .NEXT(NEXT)
+) block (
+    .clk(clk), .rst(rst), .reads(reads_unused), .counter(chosen), .value(selected),
+    .s_axil_awaddr(s_axil_awaddr), .s_axil_awvalid(s_axil_awvalid), .s_axil_awready(s_axil_awready),
+    .s_axil_wdata(s_axil_wdata), .s_axil_wstrb(s_axil_wstrb), .s_axil_wvalid(s_axil_wvalid),
+    .s_axil_wready(s_axil_wready), .s_axil_bresp(s_axil_bresp), .s_axil_bvalid(s_axil_bvalid),
+    .s_axil_bready(s_axil_bready), .s_axil_araddr(s_axil_araddr), .s_axil_arvalid(s_axil_arvalid),
+    .s_axil_arready(s_axil_arready), .s_axil_rdata(s_axil_rdata), .s_axil_rresp(s_axil_rresp),
+    .s_axil_rvalid(s_axil_rvalid), .s_axil_rready(s_axil_rready)
+);
 
 `ifdef FORMAL
 `include "axil_counters_props.v"

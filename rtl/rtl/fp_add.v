@@ -84,9 +84,10 @@ wire [EXPONENT-1:0] lesser_place = a_is_greater ? b_place : a_place;
 wire a_is_special = a_exponent == EXPONENT_MAX;
 wire b_is_special = b_exponent == EXPONENT_MAX;
 wire signs_differ = a[EXPONENT+FRACTION] != b[EXPONENT+FRACTION];
-// If one operand is a NaN, the greater one is: its magnitude is above that of an infinity.
 wire special = !keep && (a_is_special || b_is_special);
-wire nan = special && (greater[FRACTION-1:0] != 0 || (a_is_special && b_is_special && signs_differ));
+wire a_is_nan = a_is_special && a[FRACTION-1:0] != 0;
+wire b_is_nan = b_is_special && b[FRACTION-1:0] != 0;
+wire nan = !keep && (a_is_nan || b_is_nan || (a_is_special && b_is_special && signs_differ));
 
 wire nan_1, special_1, sign_1, subtract_1, keep_1;
 wire [EXPONENT-1:0] exponent_1, distance_1;
@@ -107,29 +108,34 @@ wire [31:0] distance = {{32-EXPONENT{1'b0}}, distance_1};
 wire beyond = distance >= NEAR;
 wire far = distance >= FAR;
 wire [SIGNIFICAND-1:0] moved_1 = {{BEYOND{1'b0}}, lesser_1[SIGNIFICAND-1:BEYOND+1], lesser_1[BEYOND:0] != 0};
-reg [NEAR:0] power;
+// Places of the rest of its way; ALONE for an operand that is kept.
+localparam REST = $clog2(NEAR + 2);
+localparam [REST-1:0] ALL = NEAR[REST-1:0];
+localparam [REST-1:0] ALONE = ALL + 1'b1;
+wire [31:0] rest = beyond ? distance - BEYOND : distance;
+wire [31:REST] rest_unused = rest[31:REST];
+wire [REST-1:0] places_1 = keep_1 ? ALONE : far ? ALL : rest[REST-1:0];
+reg [NEAR+1:0] scale;
 integer i;
 always @* begin
     for (i = 0; i <= NEAR; i = i + 1)
-        power[i] = !keep_1 && (
-            far ? i == 0
-            : beyond ? distance == FAR - i
-            : distance == NEAR - i);
+        scale[i] = places_1 == ALL - i[REST-1:0] || (subtract_1 && places_1 > ALL - i[REST-1:0]);
+    scale[NEAR+1] = subtract_1;
 end
 
 wire nan_2, special_2, sign_2, subtract_2, keep_2;
 wire [EXPONENT-1:0] exponent_2;
 wire [SIGNIFICAND-1:0] greater_2, lesser_2;
-wire [NEAR:0] power_2;
+wire [NEAR+1:0] scale_2;
 
-pipe #(.WIDTH(5 + EXPONENT + 2*SIGNIFICAND + NEAR + 1), .REGISTERED(REGISTERS[1])) step_2 (
+pipe #(.WIDTH(5 + EXPONENT + 2*SIGNIFICAND + NEAR + 2), .REGISTERED(REGISTERS[1])) step_2 (
     .clk(clk), .enable(enable),
     .in({
         nan_1, special_1, sign_1, subtract_1, keep_1, exponent_1, greater_1,
         beyond ? moved_1 : lesser_1,
-        power
+        scale
     }),
-    .out({nan_2, special_2, sign_2, subtract_2, keep_2, exponent_2, greater_2, lesser_2, power_2})
+    .out({nan_2, special_2, sign_2, subtract_2, keep_2, exponent_2, greater_2, lesser_2, scale_2})
 );
 
 // 3: the sum or the difference of the significands. It is not negative: `greater` has the greater
@@ -138,8 +144,8 @@ wire nan_3, special_3, sign_3, subtract_3, last_exponent_3;
 wire [EXPONENT-1:0] exponent_3;
 wire [TOTAL-1:0] total, total_3;
 
-scaled_sum #(.NUMBER(SIGNIFICAND), .SUM(TOTAL), .POWERS(NEAR + 1), .SUBTRACTS(1), .MULTIPLY(MULTIPLY)) align (
-    .number(lesser_2), .power(power_2), .subtract(subtract_2), .base({1'b0, greater_2, {NEAR{1'b0}}}),
+scaled_sum #(.NUMBER(SIGNIFICAND), .SUM(TOTAL), .POWERS(NEAR + 1), .MULTIPLY(MULTIPLY)) align (
+    .number(lesser_2), .scale(scale_2), .base({1'b0, greater_2, {NEAR{1'b0}}}),
     .sum(total)
 );
 
@@ -231,8 +237,8 @@ localparam ROUNDED = HIDDEN + 1 + (EXPONENT > BLOCK ? EXPONENT : BLOCK);
 wire guard = below_5 && step_5_power[2];
 wire [ROUNDED-1:0] rounded;
 
-scaled_sum #(.NUMBER(WINDOW), .SUM(ROUNDED), .POWERS(BLOCK), .SUBTRACTS(0), .MULTIPLY(MULTIPLY)) normalise (
-    .number(window_5), .power(step_5_power), .subtract(1'b0),
+scaled_sum #(.NUMBER(WINDOW), .SUM(ROUNDED), .POWERS(BLOCK), .MULTIPLY(MULTIPLY)) normalise (
+    .number(window_5), .scale({1'b0, step_5_power}),
     .base({{ROUNDED-EXPONENT-HIDDEN{1'b0}}, exponent_5, quiet_5, {FRACTION-2{1'b0}},
         guard, !guard, below_5 && step_5_power[1]}),
     .sum(rounded)

@@ -12,6 +12,10 @@
 //
 // An update that is well-formed is in exactly one of the counters 6 to 13. The contributors in the queue are
 // 15 + 16 + 17 - 21 - 22.
+//
+// A read gives the sum of everything up to its instant. The counters that count single events are in a RAM of one
+// word a counter (`event_counters`); contributors that come with a fate, which is one of six, are added to a word of
+// another one.
 
 `resetall
 `timescale 1ns / 1ps
@@ -58,7 +62,8 @@ module olaf_queue_counters (
     input  wire        s_axil_rready
 );
 
-localparam COUNTERS = 23;
+// Counters of single events.
+localparam EVENTS = 15;
 
 // The events and the numbers are kept for a cycle: they come late in their own.
 reg [14:0]  frame_reg = 0;
@@ -75,23 +80,54 @@ always @(posedge clk) begin
     if (rst) {frame_reg, fate_reg, ended_reg} <= 22'd0;
 end
 
-wire [32*COUNTERS-1:0] grow;
-genvar i;
-generate
-    for (i = 0; i < 15; i = i + 1) begin : g_frames
-        assign grow[32*i +: 32] = {31'd0, frame_reg[i]};
-    end
-    for (i = 0; i < 6; i = i + 1) begin : g_contributors
-        assign grow[32*(15 + i) +: 32] = fate_reg[i] ? contributors_reg : 32'd0;
-    end
-endgenerate
-assign grow[32*21 +: 32] = fate_reg[2] ? displaced_reg : 32'd0;
-assign grow[32*22 +: 32] = ended_reg ? departing_reg : 32'd0;
+// Which counter a host reads.
+wire              reads;
+wire [8:0]        asked;
+wire              asks_event = reads && asked < EVENTS[8:0];
+wire [63:0]       of_events;
+event_counters #(.COUNTERS(EVENTS)) events (
+    .clk(clk), .rst(rst), .happens(frame_reg), .reads(asks_event), .counter(asked[3:0]), .value(of_events)
+);
 
-axil_counters #(
-    .COUNTERS(COUNTERS), .AMOUNT(32), .ADDRESS(12), .TYPE(32'h4f4c4151), .VERSION(32'd1), .NEXT(32'd0)
-) counters (
-    .clk(clk), .rst(rst), .grow(grow),
+// Contributors by fate: a word each, in LUT RAM. A word that was not written since the reset counts as 0.
+(* ram_style = "distributed" *) reg [63:0] by_fate_reg [0:7];
+reg [5:0] written_reg = 0;
+reg [2:0] fate_number;
+integer i;
+always @* begin
+    fate_number = 0;
+    for (i = 0; i < 6; i = i + 1) if (fate_reg[i]) fate_number = fate_number | i[2:0];
+end
+wire [7:0]  written = {2'd0, written_reg};
+wire [2:0]  fate_asked = asked[2:0] - EVENTS[2:0];
+wire [63:0] before = by_fate_reg[fate_number];
+wire [63:0] by_fate = by_fate_reg[fate_asked];
+reg  [63:0] displaced_total_reg, departed_total_reg;
+always @(posedge clk) begin
+    if (fate_reg != 0)
+        by_fate_reg[fate_number] <= (written[fate_number] ? before : 64'd0) + {32'd0, contributors_reg};
+    written_reg <= written_reg | fate_reg;
+    displaced_total_reg <= displaced_total_reg + {32'd0, fate_reg[2] ? displaced_reg : 32'd0};
+    departed_total_reg <= departed_total_reg + {32'd0, ended_reg ? departing_reg : 32'd0};
+    if (rst) begin
+        written_reg <= 6'd0;
+        displaced_total_reg <= 64'd0;
+        departed_total_reg <= 64'd0;
+    end
+end
+
+reg [63:0] value;
+always @* begin
+    value = written[fate_asked] ? by_fate : 64'd0;
+    if (asked < EVENTS[8:0]) value = of_events;
+    else if (asked == EVENTS[8:0] + 9'd6) value = displaced_total_reg;
+    else if (asked == EVENTS[8:0] + 9'd7) value = departed_total_reg;
+end
+
+axil_block #(
+    .COUNTERS(EVENTS + 8), .ADDRESS(12), .TYPE(32'h4f4c4151), .VERSION(32'd1), .NEXT(32'd0)
+) block (
+    .clk(clk), .rst(rst), .reads(reads), .counter(asked), .value(value),
     .s_axil_awaddr(s_axil_awaddr), .s_axil_awvalid(s_axil_awvalid), .s_axil_awready(s_axil_awready),
     .s_axil_wdata(s_axil_wdata), .s_axil_wstrb(s_axil_wstrb), .s_axil_wvalid(s_axil_wvalid),
     .s_axil_wready(s_axil_wready), .s_axil_bresp(s_axil_bresp), .s_axil_bvalid(s_axil_bvalid),

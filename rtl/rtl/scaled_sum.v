@@ -13,15 +13,12 @@ module scaled_sum #(
     parameter SUM = 41,
     // Powers: 2^0 .. 2^(POWERS - 1).
     parameter POWERS = 17,
-    // 1: the scaled number can be subtracted.
-    parameter SUBTRACTS = 1,
     // 1: a multiplier. 0: shifts, for proofs: what both do is the same (`formal/scaled_sum`).
     parameter MULTIPLY = 1
 ) (
     input  wire [NUMBER-1:0] number,
-    // One bit at most is high: the power. With none, nothing is added.
-    input  wire [POWERS-1:0] power,
-    input  wire              subtract,
+    // The power of two in two's complement, 2^i or -2^i; or 0.
+    input  wire [POWERS:0]   scale,
     input  wire [SUM-1:0]    base,
     // Without an overflow above or below: the module that uses this knows that there is none.
     output wire [SUM-1:0]    sum
@@ -35,34 +32,23 @@ endgenerate
 
 generate
     if (MULTIPLY) begin : g_multiply
-        wire signed [SUM-1:0] product;
-        if (SUBTRACTS) begin : g_signed
-            // -2^i has ones from bit i on.
-            wire [POWERS:0] scale;
-            genvar i;
-            assign scale[0] = power[0];
-            for (i = 1; i <= POWERS; i = i + 1) begin : g_bit
-                if (i < POWERS) begin : g_inner
-                    assign scale[i] = power[i] || (subtract && power[i-1:0] != 0);
-                end else begin : g_sign
-                    assign scale[i] = subtract && power != 0;
-                end
-            end
-            assign product = $signed({1'b0, number}) * $signed(scale);
-        end else begin : g_unsigned
-            wire unused = subtract;
-            assign product = $signed({1'b0, number}) * $signed({1'b0, power});
-        end
-        assign sum = base + product;
+        wire signed [SUM-1:0] product = $signed({1'b0, number}) * $signed(scale);
+        // In this order: the carry chain takes the product as it is, and what makes `base` joins its LUTs.
+        assign sum = product + base;
     end else begin : g_shift
+        // -2^i has ones from bit i on.
         reg [SUM-1:0] shifted;
+        reg found;
         integer i;
         always @* begin
             shifted = 0;
-            for (i = 0; i < POWERS; i = i + 1)
-                if (power[i]) shifted = shifted | ({{SUM-NUMBER{1'b0}}, number} << i);
+            found = 1'b0;
+            for (i = 0; i < POWERS; i = i + 1) begin
+                if (scale[i] && !found) shifted = {{SUM-NUMBER{1'b0}}, number} << i;
+                found = found || scale[i];
+            end
         end
-        assign sum = SUBTRACTS && subtract ? base - shifted : base + shifted;
+        assign sum = scale[POWERS] ? base - shifted : base + shifted;
     end
 endgenerate
 

@@ -82,10 +82,14 @@ def synthesise(
     sets = " ".join(f"-set {key} {value}" for key, value in parameters.items())
     # Relative paths: the tool, which is WebAssembly, has a /tmp of its own. Only the files that the
     # build needs are read: Yosys' own names depend on all that it reads, and counts on the names.
+    needed = sources(module)
+    # An adder's steps become one module: a LUT may hold parts of two of them.
+    adders = f"hierarchy -top {module}; proc; flatten *fp_add*; " if "fp_add" in needed else ""
     script = (
-        f"read_verilog {' '.join(f'rtl/{source}.v' for source in sources(module))}; "
+        f"read_verilog {' '.join(f'rtl/{source}.v' for source in needed)}; "
         f"{f'chparam {sets} {module}; ' if sets else ''}"
-        # Not flattened: a module that stands sixteen times is synthesised once.
+        f"{adders}"
+        # Otherwise not flattened: a module that stands sixteen times is synthesised once.
         f"synth_xilinx -family {family} -noiopad -noclkbuf -top {module}; "
         f"tee -q -o {folder.relative_to(RTL)}/stat.json stat -json; "
         # A path may pass from one module to another.

@@ -31,6 +31,11 @@ end
 // The address and the word of a write are taken together.
 always @* together: assert (s_axil_awready == s_axil_wready);
 
+// Reads of counters do not follow each other: `event_counters` needs that.
+reg past_reads = 0;
+always @(posedge clk) past_reads <= reads_unused && !rst;
+always @* if (past) apart: assert (!(reads_unused && past_reads));
+
 // Questions that were taken and answers that were taken: at most one is open.
 reg [3:0] asked = 0, answered = 0;
 always @(posedge clk) begin
