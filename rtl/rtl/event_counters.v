@@ -58,8 +58,8 @@ always @* begin
             written = written || written_reg[i];
         end
 end
-wire [TOTAL-1:0] before = total_reg[visited];
-assign value = (written ? before : {TOTAL{1'b0}}) + {{TOTAL-RECENT{1'b0}}, recent};
+wire [TOTAL-1:0] held = total_reg[visited];
+assign value = (written ? held : {TOTAL{1'b0}}) + {{TOTAL-RECENT{1'b0}}, recent};
 
 always @(posedge clk) begin
     total_reg[visited] <= value;

@@ -100,12 +100,12 @@ always @* begin
 end
 wire [7:0]  written = {2'd0, written_reg};
 wire [2:0]  fate_asked = asked[2:0] - EVENTS[2:0];
-wire [63:0] before = by_fate_reg[fate_number];
+wire [63:0] held = by_fate_reg[fate_number];
 wire [63:0] by_fate = by_fate_reg[fate_asked];
 reg  [63:0] displaced_total_reg, departed_total_reg;
 always @(posedge clk) begin
     if (fate_reg != 0)
-        by_fate_reg[fate_number] <= (written[fate_number] ? before : 64'd0) + {32'd0, contributors_reg};
+        by_fate_reg[fate_number] <= (written[fate_number] ? held : 64'd0) + {32'd0, contributors_reg};
     written_reg <= written_reg | fate_reg;
     displaced_total_reg <= displaced_total_reg + {32'd0, fate_reg[2] ? displaced_reg : 32'd0};
     departed_total_reg <= departed_total_reg + {32'd0, ended_reg ? departing_reg : 32'd0};

@@ -11,33 +11,34 @@ module scaled_sum_props #(
 );
 
 (* anyconst *) reg [NUMBER-1:0] number;
-(* anyconst *) reg [POWERS:0] scale;
 (* anyconst *) reg [SUM-1:0] base;
 
-wire [SUM-1:0] multiplied, shifted;
-scaled_sum #(.NUMBER(NUMBER), .SUM(SUM), .POWERS(POWERS), .MULTIPLY(1)) multiplies (
-    .number(number), .scale(scale), .base(base), .sum(multiplied)
-);
-scaled_sum #(.NUMBER(NUMBER), .SUM(SUM), .POWERS(POWERS), .MULTIPLY(0)) shifts (
-    .number(number), .scale(scale), .base(base), .sum(shifted)
-);
-
-wire [POWERS:0] one = 1;
-// Each power by itself: its product is one with a constant, which a solver does at once.
+// All that a scale may be, each in modules of its own: 0, the powers, the negative powers. A product with a constant
+// is done at once.
+localparam [POWERS:0] ONE = 1;
+localparam [POWERS:0] NONE = 0;
+wire [SUM-1:0] wide = number;
 genvar i;
 generate
-    for (i = 0; i < POWERS; i = i + 1) begin : g_power
+    for (i = 0; i <= 2*POWERS; i = i + 1) begin : g_scale
+        localparam NEGATIVE = i >= POWERS;
+        localparam PLACES = i % POWERS;
+        localparam [POWERS:0] SCALE =
+            i == 2*POWERS ? NONE : NEGATIVE ? NONE - (ONE << PLACES) : ONE << PLACES;
+        wire [SUM-1:0] multiplied, shifted;
+        scaled_sum #(.NUMBER(NUMBER), .SUM(SUM), .POWERS(POWERS), .MULTIPLY(1)) multiplies (
+            .number(number), .scale(SCALE), .base(base), .sum(multiplied)
+        );
+        scaled_sum #(.NUMBER(NUMBER), .SUM(SUM), .POWERS(POWERS), .MULTIPLY(0)) shifts (
+            .number(number), .scale(SCALE), .base(base), .sum(shifted)
+        );
+        wire [SUM-1:0] expected = i == 2*POWERS ? base : NEGATIVE ? base - (wide << PLACES) : base + (wide << PLACES);
         always @* begin
-            if (scale == one << i) added: assert (multiplied == shifted);
-            if (scale == -(one << i)) subtracted: assert (multiplied == shifted);
+            assert (multiplied == expected);
+            assert (shifted == expected);
         end
+        always @* cover (shifted != base || i == 2*POWERS);
     end
 endgenerate
-always @* if (scale == 0) nothing: assert (multiplied == base && shifted == base);
-
-always @* begin
-    highest: cover (scale == one << (POWERS - 1) && shifted > base);
-    lowest: cover (scale == -one && shifted < base);
-end
 
 endmodule

@@ -100,7 +100,9 @@ def test_after_synthesis() -> None:
     build.mkdir(parents=True, exist_ok=True)
     netlist = build / "fp32_lanes.v"
     # Relative paths: the tool, which is WebAssembly, has a /tmp of its own.
-    sources = [f"rtl/{name}.v" for name in ("pipe", "fp_add", "fp32_add", "fp32_lanes")]
+    sources = [
+        f"rtl/{name}.v" for name in ("pipe", "scaled_sum", "fp_add", "fp32_add", "fp32_lanes")
+    ]
     script = (
         f"read_verilog {' '.join(sources)}; "
         "chparam -set LANES 2 -set REGISTERS 36 fp32_lanes; "
@@ -113,6 +115,6 @@ def test_after_synthesis() -> None:
         "fp32_lanes",
         "test_fp32_lanes",
         {"REGISTERS": 36},
-        sources=[netlist, cells],
+        sources=[netlist, cells, RTL / "tb" / "support" / "dsp48e2.v"],
         cycles=200,
     )
