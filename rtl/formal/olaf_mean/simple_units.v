@@ -28,13 +28,14 @@ module fp_add #(
 ) (
     input  wire        clk,
     input  wire        enable,
+    input  wire        keep,
     input  wire [63:0] a,
     input  wire [63:0] b,
     output wire [63:0] sum
 );
 
 reg [63:0] first, second;
-always @(posedge clk) {first, second} <= {{a[62:0], a[63]} ^ b, first};
+always @(posedge clk) {first, second} <= {keep ? a : {b[62:0], b[63]} ^ a, first};
 assign sum = second;
 
 endmodule
