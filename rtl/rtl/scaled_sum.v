@@ -1,11 +1,15 @@
-// A number, times a power of two or nothing, added to another number or subtracted from it.
-//
-// In an FPGA a multiplier shifts: its DSP block takes the place of the LUTs of a shifter and of an adder. A
-// block of UltraScale+ has 27 by 18 bits and adds 48: it holds all of an f32 lane's.
+// A number, times a power of two or nothing, added to another number. In an FPGA a multiplier shifts: its DSP block, in
+// UltraScale+ of 27 by 18 bits, takes the place of the LUTs of a shifter.
 
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
+// A block multiplies by 0 to 0. In a simulator an unknown number times 0 would be unknown.
+`ifdef SYNTHESIS
+`define SCALED $signed({1'b0, number}) * $signed(scale)
+`else
+`define SCALED scale == 0 ? $signed({SUM{1'b0}}) : $signed({1'b0, number}) * $signed(scale)
+`endif
 
 module scaled_sum #(
     // Bits of the number that is scaled, and of the sum.
@@ -23,16 +27,12 @@ module scaled_sum #(
     // Without an overflow above or below: the module that uses this knows that there is none.
     output wire [SUM-1:0]    sum
 );
-
 generate
     if (NUMBER + POWERS - 1 > SUM) begin : g_illegal
         scaled_sum_has_too_few_bits illegal();
     end
-endgenerate
-
-generate
     if (MULTIPLY) begin : g_multiply
-        wire signed [SUM-1:0] product = $signed({1'b0, number}) * $signed(scale);
+        wire signed [SUM-1:0] product = `SCALED;
         // In this order: the carry chain takes the product as it is, and what makes `base` joins its LUTs.
         assign sum = product + base;
     end else begin : g_shift
