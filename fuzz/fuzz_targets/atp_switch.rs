@@ -105,7 +105,6 @@ impl Run {
                 generation,
                 values,
                 upper,
-                nonce: 0,
             } => {
                 let is = |bit: u8| flags >> bit & 1 == 1;
                 let header = Header {
