@@ -416,6 +416,8 @@ fn send_run(
     let Some(Flow { place, class, .. }) = run.flow else { return true };
     let mut one_by_one = false;
     let mut refusals = 0;
+    // A router that has no room for an earlier datagram says so at the next send, which it does not concern.
+    let mut was_too_large = false;
     while run.count > 0 {
         let (count, end) = if one_by_one {
             (1, run.len.min(run.start + run.segment))
@@ -436,6 +438,7 @@ fn send_run(
                 statistics.sent_datagrams += count as u64;
                 statistics.sent_bytes += bytes.len() as u64;
                 run.sent(count);
+                was_too_large = false;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 statistics.send_waits += 1;
@@ -452,8 +455,11 @@ fn send_run(
                     && [Errno::IO, Errno::INVAL, Errno::MSGSIZE].iter().any(|e| is(&error, *e)) =>
             {
                 one_by_one = true;
+                was_too_large = is(&error, Errno::MSGSIZE);
             }
+            Err(error) if is(&error, Errno::MSGSIZE) && !was_too_large => was_too_large = true,
             Err(error) => {
+                was_too_large = false;
                 let is_probe = is_probe(bytes);
                 let bytes = bytes.len() / count;
                 let lost = Trouble { to: place.address, bytes, is_probe, error };

@@ -255,6 +255,24 @@ fn where_offload_fails_each_datagram_is_tried_and_the_failing_ones_are_counted()
 }
 
 #[test]
+fn what_a_router_says_of_a_longer_datagram_costs_the_next_one_nothing() {
+    let mut bench = Bench::new(64);
+    assert!(bench.take(1, 1, 72));
+    // The answer to a longer one that left before.
+    bench.wire.errors.replace(vec![Errno::MSGSIZE]);
+    assert!(bench.flush());
+    assert_eq!(bench.got(1), [(1, 72)]);
+    assert_eq!((bench.statistics.send_errors, bench.statistics.too_large), (0, 0));
+    assert!(bench.out.poll_trouble().is_none());
+    // What is too long itself is so a second time.
+    assert!(bench.take(1, 2, 72));
+    bench.wire.errors.replace(vec![Errno::MSGSIZE, Errno::MSGSIZE]);
+    assert!(bench.flush());
+    assert_eq!((bench.statistics.send_errors, bench.statistics.too_large), (1, 1));
+    assert!(bench.out.poll_trouble().is_some());
+}
+
+#[test]
 fn a_dead_peer_costs_nothing_but_a_count() {
     let mut bench = Bench::new(64);
     assert!(bench.take(1, 1, 10));

@@ -31,7 +31,7 @@ pub(super) struct Joining {
     pub(super) next: Instant,
     wait: Duration,
     /// The last generation, and the operations that began in it.
-    last: Option<(u8, u32)>,
+    pub(super) last: Option<(u8, u32)>,
     /// The number with which the end proves its address; 0: none asked for.
     nonce: u32,
 }

@@ -172,10 +172,17 @@ impl Worker {
         if self.generation.as_ref().is_some_and(Generation::has_more_sums) {
             return self.place_after_end(now, open);
         }
+        let is_sum = open.iteration().is_some();
+        // A training agrees on its weights before the first sum. If this end has begun nothing in this generation, the
+        // agreement was in one that has ended, and so has the training, at all workers.
+        let comes_late = |generation: &Generation| {
+            is_sum && generation.next_index() == 0 && self.joining.last.is_some()
+        };
         let generation = self.generation.as_mut();
-        let Some(generation) = generation.filter(|generation| !generation.is_closing) else {
-            if open.iteration().is_some() {
-                // The sums before it were in a generation that ends: their training has failed at all workers.
+        let generation = generation.filter(|one| !one.is_closing && !comes_late(one));
+        let Some(generation) = generation else {
+            if is_sum {
+                // The operations before it were in a generation that ends or has ended.
                 let failure = self.doomed.1;
                 return self.fail(now, [open], failure);
             }

@@ -211,6 +211,31 @@ fn a_pipelined_sum_never_waits_for_the_next_generation() {
 }
 
 #[test]
+fn a_training_that_ended_before_its_first_sum_here_does_not_begin_in_the_next_generation() {
+    let mut worker = worker();
+    says(&mut worker, welcome(7));
+    // The workers agree on their weights, and another one begins a sum and gives the training up.
+    assert!(worker.begin(START, operation(LaneType::F32, Reduction::Sum, 8)).is_ok());
+    let mut buf = [0; 64];
+    let start = emit_seg(Seg { generation: 3, last: true, missing: 0, index: 0 }, &mut buf);
+    assert_eq!(recv(&mut worker, SWITCH, DATA_CLASS, &buf[..start + 8]), Verdict::Absorb);
+    assert!(worker.poll_done().is_some_and(|done| done.outcome.is_ok()));
+    let halt = Halt { generation: 3, reason: Reason::Left, culprit: 1, index: 2 };
+    assert_eq!(says(&mut worker, Control::Halt(halt)), Verdict::Absorb);
+    let Control::Ack(next) = welcome(7) else { unreachable!() };
+    says(&mut worker, Control::Ack(Ack { generation: 4, ..next }));
+    assert!(matches!(worker.standing(), Standing::In { generation: 4, .. }));
+    let sum = || operation(LaneType::F32, Reduction::Pipelined { iteration: 0 }, 8);
+    assert!(worker.begin(START, sum()).is_ok());
+    let left = Err(Failure::Closed { reason: Reason::Left, culprit: Some(1) });
+    assert_eq!(worker.poll_done().map(|done| done.outcome), Some(left));
+    // The next training agrees first.
+    assert!(worker.begin(START, operation(LaneType::F32, Reduction::Sum, 8)).is_ok());
+    assert!(worker.begin(START, sum()).is_ok());
+    assert!(worker.poll_done().is_none());
+}
+
+#[test]
 fn a_worker_that_ends_the_training_halts_it_for_all() {
     let mut worker = worker();
     says(&mut worker, welcome(7));
