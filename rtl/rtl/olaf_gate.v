@@ -93,6 +93,10 @@ always @(posedge clk) begin
     if (taken || rst) {given_reg, halfway_reg, there_reg, compared_reg, look_reg} <= 5'd0;
 end
 
+`ifdef FORMAL
+`include "olaf_gate_props.v"
+`endif
+
 endmodule
 
 `resetall
