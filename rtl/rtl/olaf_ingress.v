@@ -159,6 +159,10 @@ assign lanes = {2'd0, lanes_14};
 assign not_finite = not_finite_reg;
 assign vast = large_reg;
 
+`ifdef FORMAL
+`include "olaf_ingress_props.v"
+`endif
+
 endmodule
 
 `resetall

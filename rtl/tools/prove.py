@@ -77,7 +77,7 @@ def tree(job: Job) -> Path:
     name = re.sub(r"\W+", "_", str(job))
     root = BUILD / name
     shutil.rmtree(root, ignore_errors=True)
-    for folder in ("rtl", f"formal/{job.module}"):
+    for folder in ("rtl", "formal"):
         shutil.copytree(RTL / folder, root / folder)
     if job.old:
         file = source(job, root)

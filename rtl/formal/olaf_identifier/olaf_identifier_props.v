@@ -18,6 +18,10 @@ function [6:0] kept(input [63:0] keep);
     end
 endfunction
 wire [6:0] beat_bytes = kept(tkeep);
+// For the proof of `olaf_ingress`.
+wire [11:0] watched_beats = beats_before;
+wire [17:0] watched_size = size;
+wire        watched_whole = whole_beats;
 
 always @(posedge clk) begin
     came <= passes && tlast && !rst;
