@@ -10,6 +10,7 @@ module fp_add #(
 ) (
     input  wire                       clk,
     input  wire                       enable,
+    input  wire                       keep,
     input  wire [EXPONENT+FRACTION:0] a,
     input  wire [EXPONENT+FRACTION:0] b,
     output wire [EXPONENT+FRACTION:0] sum
@@ -17,7 +18,7 @@ module fp_add #(
 
 localparam WIDTH = EXPONENT + FRACTION + 1;
 wire [WIDTH-1:0] step [0:6];
-assign step[0] = a ^ {b[WIDTH-2:0], b[WIDTH-1]};
+assign step[0] = keep ? a : a ^ {b[WIDTH-2:0], b[WIDTH-1]};
 genvar i;
 generate
     for (i = 0; i < 6; i = i + 1) begin : g_step
