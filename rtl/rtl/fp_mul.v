@@ -7,9 +7,9 @@
 // as REGISTERS has ones. There is no reset and no valid bit: the module that uses the multiplier knows
 // which cycles count.
 //
-// At most one operand of a product that counts is subnormal, and its leading zeros are those of the product, or one
-// fewer. So the product moves up by blocks of the operand's zeros, and only the block at its top is searched for the leading one. A
-// multiplier makes the last, short shift (`power_product`).
+// At most one operand of a product that counts is subnormal. The product has that operand's leading zeros, or one more.
+// So the product moves up by blocks of the operand's zeros, and only its uppermost block is searched for the leading one.
+// A multiplier by a power of two makes the last, short shift.
 
 `resetall
 `timescale 1ns / 1ps
