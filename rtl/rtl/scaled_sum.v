@@ -4,12 +4,6 @@
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
-// A block multiplies by 0 to 0. In a simulator an unknown number times 0 would be unknown.
-`ifdef SYNTHESIS
-`define SCALED $signed({1'b0, number}) * $signed(scale)
-`else
-`define SCALED scale == 0 ? $signed({SUM{1'b0}}) : $signed({1'b0, number}) * $signed(scale)
-`endif
 
 module scaled_sum #(
     // Bits of the number that is scaled, and of the sum.
@@ -32,9 +26,9 @@ generate
         scaled_sum_has_too_few_bits illegal();
     end
     if (MULTIPLY) begin : g_multiply
-        wire signed [SUM-1:0] product = `SCALED;
-        // In this order: the carry chain takes the product as it is, and what makes `base` joins its LUTs.
-        assign sum = product + base;
+        multiply_add #(.A(NUMBER + 1), .B(POWERS + 1), .SUM(SUM)) block (
+            .a({1'b0, number}), .b(scale), .addend(base), .sum(sum)
+        );
     end else begin : g_shift
         // -2^i has ones from bit i on.
         reg [SUM-1:0] shifted;

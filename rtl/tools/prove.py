@@ -65,7 +65,7 @@ def jobs(module: str) -> list[Job]:
 
 def source(job: Job, root: Path) -> Path:
     """The file of a broken variant's change, below `root`. Its text is there exactly once."""
-    folders = [root / "rtl", root / "formal" / job.module]
+    folders = [root / "rtl", root / "syn", root / "formal" / job.module]
     [file] = [path for folder in folders for path in folder.rglob(job.file) if path.is_file()]
     count = file.read_text().count(job.old)
     assert count == 1, f"{job}: the text to change is there {count} times"
@@ -77,7 +77,7 @@ def tree(job: Job) -> Path:
     name = re.sub(r"\W+", "_", str(job))
     root = BUILD / name
     shutil.rmtree(root, ignore_errors=True)
-    for folder in ("rtl", "formal"):
+    for folder in ("rtl", "formal", "syn", "tb/support"):
         shutil.copytree(RTL / folder, root / folder)
     if job.old:
         file = source(job, root)

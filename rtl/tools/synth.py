@@ -83,10 +83,14 @@ def synthesise(
     # Relative paths: the tool, which is WebAssembly, has a /tmp of its own. Only the files that the
     # build needs are read: Yosys' own names depend on all that it reads, and counts on the names.
     needed = sources(module)
+    files = [f"rtl/{source}.v" for source in needed]
+    if family == "xcup":
+        # Yosys does not find the adder of this family's DSP block.
+        files = [file.replace("rtl/multiply_add.v", "syn/multiply_add_xcup.v") for file in files]
     # An adder's steps become one module: a LUT may hold parts of two of them.
     adders = f"hierarchy -top {module}; proc; flatten *fp_add*; " if "fp_add" in needed else ""
     script = (
-        f"read_verilog {' '.join(f'rtl/{source}.v' for source in needed)}; "
+        f"read_verilog {' '.join(files)}; "
         f"{f'chparam {sets} {module}; ' if sets else ''}"
         f"{adders}"
         # Otherwise not flattened: a module that stands sixteen times is synthesised once.

@@ -1,5 +1,6 @@
-// A DSP block of UltraScale+ as Yosys uses it: a multiplier of 27 by 18 bits with signs, without registers. Yosys
-// has no model of the block. Any other use is an error here, so that a test cannot pass on a wrong model.
+// A DSP block of UltraScale+ as Yosys and `syn/multiply_add_xcup.v` use it: a multiplier of 27 by 18 bits with signs,
+// and an adder behind it, without registers. Yosys has no model of the block. Any other use is an error here, so that
+// neither a test nor a proof can pass on a wrong model.
 
 `timescale 1ns / 1ps
 
@@ -18,18 +19,31 @@ module DSP48E2 #(
     input  [8:0]  OPMODE,
     input  [2:0]  CARRYINSEL,
     input         CARRYIN,
-    output [47:0] P
+    output [47:0] P, PCOUT
 );
+generate
+    if (AREG + BREG + CREG + DREG + ADREG + MREG + PREG + ALUMODEREG + INMODEREG + OPMODEREG + CARRYINREG
+            + CARRYINSELREG != 0 || A_INPUT != "DIRECT" || B_INPUT != "DIRECT" || USE_MULT != "MULTIPLY"
+            || USE_SIMD != "ONE48" || AMULTSEL != "A" || BMULTSEL != "B") begin : g_illegal
+        DSP48E2_is_not_a_multiplier_without_registers illegal();
+    end
+endgenerate
 
-initial if (AREG + BREG + CREG + DREG + ADREG + MREG + PREG + ALUMODEREG + INMODEREG + OPMODEREG + CARRYINREG
-        + CARRYINSELREG != 0 || A_INPUT != "DIRECT" || B_INPUT != "DIRECT" || USE_MULT != "MULTIPLY"
-        || USE_SIMD != "ONE48" || AMULTSEL != "A" || BMULTSEL != "B") begin
-    $display("DSP48E2: not a multiplier without registers");
-    $fatal;
-end
-
-wire plain = INMODE === 5'd0 && ALUMODE === 4'd0 && OPMODE === 9'b000000101 && CARRYIN === 1'b0;
+wire subtract = ALUMODE == 4'b0011;
+// OPMODE: W, Z, Y, X. X and Y are the halves of the product.
+wire alone = OPMODE == 9'b00_000_01_01;
+wire with_c = OPMODE == 9'b00_011_01_01;
+wire on_top = OPMODE == 9'b11_101_01_01;
+wire known = INMODE == 5'd0 && (ALUMODE == 4'b0000 || subtract) && (alone || with_c || on_top)
+    && CARRYINSEL == 3'd0 && CARRYIN == 1'b0;
 wire signed [44:0] product = $signed(A[26:0]) * $signed(B);
-assign P = plain ? {{3{product[44]}}, product} : 48'bx;
+wire [47:0] x_and_y = {{3{product[44]}}, product};
+wire [47:0] w = on_top ? C : 48'd0;
+wire [47:0] z = on_top ? {{17{PCIN[47]}}, PCIN[47:17]} : with_c ? C : 48'd0;
+assign P = !known ? 48'bx : subtract ? z - (w + x_and_y) : z + w + x_and_y;
+assign PCOUT = P;
+`ifdef FORMAL
+always @* assert (known);
+`endif
 
 endmodule
