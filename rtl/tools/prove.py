@@ -99,11 +99,18 @@ def run(job: Job) -> tuple[Job, str, float, Path]:
 
 
 def is_implied(job: Job) -> bool:
-    """The first cycles of a module whose properties are all proved by induction."""
-    script = (RTL / "formal" / job.module / f"{job.module}.sby").read_text()
-    # A script with lines for one of the tasks alone may read other properties.
-    same = not re.search(r"^~?(prove|short): (?!mode |depth )", script, re.MULTILINE)
-    return job.task == "short" and not job.old and same and "\nprove: mode prove\n" in script
+    """The first cycles of properties that another task proves by induction: `short` of `prove`."""
+    proved = {"short": "prove", "shortdrain": "drain"}.get(job.task)
+    if proved is None or job.old:
+        return False
+    text = (RTL / "formal" / job.module / f"{job.module}.sby").read_text()
+    script = text.partition("[script]")[2]
+    # A task with other lines of its own may read other properties.
+    first, whole = (
+        re.findall(rf"^{task}: (.*)", script, re.MULTILINE) for task in (job.task, proved)
+    )
+    same = first == whole and not re.search(rf"^~({job.task}|{proved}):", script, re.MULTILINE)
+    return same and f"\n{proved}: mode prove\n" in text
 
 
 def chosen(words: list[str]) -> list[Job]:
