@@ -75,6 +75,8 @@ pub(super) struct Generation {
     progressed_at: Instant,
     /// The operation that began last is a pipelined sum.
     is_pipelined: bool,
+    /// The same, also after it failed.
+    last_is_sum: bool,
     /// One behind the latest result that came before its operation began.
     pub(super) early: u64,
     /// Packets to send again, and the numbers of their vectors.
@@ -113,6 +115,7 @@ impl Generation {
             next_to_send: 0,
             newest: 0,
             is_pipelined: false,
+            last_is_sum: false,
             early: 0,
             progressed_at: now,
             resend: BTreeSet::new(),
@@ -135,6 +138,7 @@ impl Generation {
     pub(super) fn push(&mut self, now: Instant, open: Open) {
         let is_pipelined = open.iteration().is_some();
         self.is_pipelined = is_pipelined;
+        self.last_is_sum = is_pipelined;
         if self.has_ended {
             self.early = self.early.max(open.end);
         }
@@ -160,6 +164,11 @@ impl Generation {
     /// without a result fails.
     pub(super) fn has_more_sums(&self) -> bool {
         self.is_pipelined && self.halted.is_some_and(|(end, _)| self.next_index <= end)
+    }
+
+    /// Whether operations began here, and the last one was no pipelined sum.
+    pub(super) const fn ends_without_sum(&self) -> bool {
+        self.next_index > 0 && !self.last_is_sum
     }
 
     /// The program begins no more sums. Whether the operation before was a sum.

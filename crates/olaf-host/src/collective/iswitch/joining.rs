@@ -31,7 +31,7 @@ pub(super) struct Joining {
     pub(super) next: Instant,
     wait: Duration,
     /// The last generation, and the operations that began in it.
-    pub(super) last: Option<(u8, u32)>,
+    last: Option<(u8, u32)>,
     /// The number with which the end proves its address; 0: none asked for.
     nonce: u32,
 }
@@ -206,6 +206,7 @@ impl Worker {
         }
         if generation.has_ended && generation.open.is_empty() && !generation.has_more_sums() {
             self.joining.last = Some((generation.number, generation.begun));
+            self.agreed_before = generation.ends_without_sum();
             self.generation = None;
             self.begin_to_join(now);
         }
@@ -223,6 +224,7 @@ impl Worker {
         self.tell(WorkerEvent::SwitchSilent);
         if let Some(generation) = self.generation.take() {
             self.joining.last = Some((generation.number, generation.begun));
+            self.agreed_before = generation.ends_without_sum();
             self.doomed = (0, Failure::SwitchSilent);
             self.fail(now, generation.open, Failure::SwitchSilent);
         }

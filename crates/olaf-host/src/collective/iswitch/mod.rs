@@ -65,6 +65,8 @@ pub struct Worker {
     waiting: VecDeque<Open>,
     /// So many operations that begin next fail: they failed at the other workers.
     doomed: (u32, Failure),
+    /// The last operation of the last generation was no pipelined sum, and none has begun since.
+    agreed_before: bool,
     done: VecDeque<Done>,
     next_id: u64,
     window: Box<dyn Window>,
@@ -101,6 +103,7 @@ impl Worker {
             wish: None,
             waiting: VecDeque::new(),
             doomed: (0, Failure::NotJoined),
+            agreed_before: false,
             done: VecDeque::new(),
             next_id: 0,
             window: Box::new(Fixed::new(1)),
@@ -173,13 +176,12 @@ impl Worker {
             return self.place_after_end(now, open);
         }
         let is_sum = open.iteration().is_some();
-        // A training agrees on its weights before the first sum. If this end has begun nothing in this generation, the
-        // agreement was in one that has ended, and so has the training, at all workers.
-        let comes_late = |generation: &Generation| {
-            is_sum && generation.next_index() == 0 && self.joining.last.is_some()
-        };
+        // A training agrees on its weights before the first sum. If the generation of the agreement has ended, so has the
+        // training, at all workers.
+        let comes_late = is_sum && self.agreed_before;
+        self.agreed_before &= is_sum;
         let generation = self.generation.as_mut();
-        let generation = generation.filter(|one| !one.is_closing && !comes_late(one));
+        let generation = generation.filter(|one| !one.is_closing && !comes_late);
         let Some(generation) = generation else {
             if is_sum {
                 // The operations before it were in a generation that ends or has ended.
