@@ -1,6 +1,7 @@
 // `rtl/multiply_add.v` in DSP blocks of UltraScale+. Yosys 0.70 multiplies in a DSP48E2, but leaves the addition behind
-// the product to LUTs: it knows the adder of the 7 series' block alone. Vivado finds it by itself, and needs no file
-// like this one. `formal/scaled_sum` proves that both files do the same; `tb/` adds with the netlists.
+// the product to LUTs: it knows the adder of the 7 series' block alone. Vivado's manual says that it uses the adder, so it
+// reads `rtl/multiply_add.v`; we could not run it. `formal/scaled_sum` proves that both files do the same for an f32
+// lane; `tb/` simulates the netlists, also of the f64 adder.
 
 `resetall
 `default_nettype none

@@ -69,7 +69,7 @@ impl Recent {
         self.0.push(Vote { by, value, at: now });
     }
 
-    /// The values of the others, as many as `out` says.
+    /// The values of the others, and how many there are.
     fn others(&self, by: Voter) -> ([f64; VOTES], usize) {
         let (mut values, mut count) = ([0.0; VOTES], 0);
         for vote in self.0.iter().filter(|vote| vote.by != by) {

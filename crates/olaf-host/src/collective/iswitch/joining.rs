@@ -252,6 +252,7 @@ impl Worker {
         self.standing = Standing::Left;
         (self.wish, self.waiting_since) = (None, None);
         self.joining.last = None;
+        self.agreed_before = false;
         self.doomed.0 = 0;
         self.window.forget();
     }
