@@ -90,7 +90,8 @@ browser-if-possible: env-for-tests
 deploy: env-for-tests ## check the systemd units and the Containerfile of deploy/ (may install Debian's systemd)
 	@scripts/check-deploy
 
-check: format lint types pure deploy ns3-if-possible browser-if-possible rtl-if-possible test-all wireshark test-torch fuzz wheel ## run everything that CI runs
+check: ## run everything that CI runs, and say how long each part took
+	@scripts/check format lint types pure deploy ns3-if-possible browser-if-possible rtl-if-possible test-all wireshark test-torch fuzz wheel
 
 format: env-for-tests ## check the formatting
 	cargo fmt --all --check
