@@ -6,7 +6,14 @@
 //! All of these messages agree with each other: the server's life is [`EPOCH`], its model has
 //! version 1, and every time is 1 ns.
 //!
-//! [`cases`] is the other thing that tests share.
+//! [`Toy`] signs models, and [`Liar`] is a switch that lies about them: in a simulated network and on real
+//! sockets. [`cases`] is the other thing that tests share.
+
+mod lying;
+mod toy;
+
+pub use lying::{Liar, Lie};
+pub use toy::Toy;
 
 use olaf_wire::{
     Address, Ages, Answer, ClusterId, Ends, JobId, Join, JoinPath, QueueStatus, Session, Update,

@@ -7,86 +7,15 @@ use crate::io::socket::Socket;
 use crate::{Client, ClientConfig, Server, ServerConfig};
 use olaf_engine::seal::Secrets;
 use olaf_engine::switch::native::Config;
-use olaf_engine::{
-    Engine, Event, Instant, PeerId, PortId, Report, Source, Switch, Transmit, Verdict, Why, Wiring,
-};
-use olaf_wire::offsets::{answer, signature};
-use olaf_wire::{Kind, Packet};
+use olaf_engine::{PortId, Switch, Wiring};
+use olaf_samples::{Liar, Lie};
 use serde_json::{Value, json};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 /// Anything here takes less than this.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-const HONEST: u8 = 0;
-/// It changes a lane of each model.
-const LANE: u8 = 1;
-/// It changes a lane of each model, and the hash in its signature.
-const HASH: u8 = 2;
-/// It keeps signatures back.
-const SILENT: u8 = 3;
-
-struct Liar {
-    inner: Switch,
-    lie: Arc<AtomicU8>,
-}
-
-impl Liar {
-    /// Whether the datagram leaves.
-    fn change(&self, datagram: &mut [u8]) -> bool {
-        let lie = self.lie.load(Ordering::Relaxed);
-        let Ok(packet) = Packet::new_checked(datagram) else { return true };
-        match packet.kind() {
-            Kind::Model if lie == LANE || lie == HASH => datagram[answer::PAYLOAD] ^= 1,
-            Kind::Signature if lie == HASH => datagram[signature::HASH] ^= 1,
-            Kind::Signature => return lie != SILENT,
-            _ => {}
-        }
-        true
-    }
-}
-
-impl Engine for Liar {
-    fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
-        self.inner.handle_packet(now, from, bytes)
-    }
-    fn poll_transmit(&mut self, now: Instant, port: PortId, buf: &mut [u8]) -> Option<Transmit> {
-        loop {
-            let sent = self.inner.poll_transmit(now, port, buf)?;
-            if port == PortId::UPLINK || self.change(&mut buf[..sent.len]) {
-                return Some(sent);
-            }
-        }
-    }
-    fn poll_timeout(&self) -> Option<(Instant, Why)> {
-        self.inner.poll_timeout()
-    }
-    fn handle_timeout(&mut self, now: Instant) {
-        self.inner.handle_timeout(now);
-    }
-    fn poll_event(&mut self) -> Option<Event> {
-        self.inner.poll_event()
-    }
-    fn ports(&self) -> u16 {
-        self.inner.ports()
-    }
-    fn must_drain(&self) -> bool {
-        self.inner.must_drain()
-    }
-    fn peers(&self, keep: &mut dyn FnMut(PeerId)) {
-        self.inner.peers(keep);
-    }
-    fn report(&self, now: Instant, to: &mut dyn Report) {
-        self.inner.report(now, to);
-    }
-    fn job_of(&self, at: Source, message: &[u8]) -> Option<u32> {
-        self.inner.job_of(at, message)
-    }
-}
-
-fn switch(server: &Server, key: &Key, lie: &Arc<AtomicU8>) -> Running<Liar> {
+fn switch(server: &Server, key: &Key) -> Running<Liar> {
     let any = "127.0.0.1:0".parse().expect("an address");
     let socket = Socket::bind(any).expect("a port");
     let mut peers = Peers::new();
@@ -95,11 +24,14 @@ fn switch(server: &Server, key: &Key, lie: &Arc<AtomicU8>) -> Running<Liar> {
     inner.set_default_server(upstream);
     let wiring = Wiring::new(PortId::DOWNLINK).with(upstream, PortId::UPLINK);
     let keys: Box<dyn Secrets> = Box::new(KeySet::new(&[key.for_switch()]));
-    let liar = Liar { inner, lie: lie.clone() };
-    let driver = Driver::new("switch", liar, wiring, peers, socket).behind(Some(keys));
+    let driver = Driver::new("switch", Liar::new(inner), wiring, peers, socket).behind(Some(keys));
     let running = Running::new(driver, None);
     running.start().expect("a thread");
     running
+}
+
+fn tell(switch: &Running<Liar>, lie: Lie) {
+    switch.ask(move |driver| driver.engine.lie = lie).expect("it runs");
 }
 
 /// A counter of the worker's signatures.
@@ -126,8 +58,7 @@ fn a_worker_takes_nothing_of_a_switch_that_lies_names_it_and_goes_on_with_an_hon
     let server = ServerConfig::from_json(&server.to_string()).expect("a configuration");
     let server = Server::bind(&server).expect("a port");
     server.start().expect("a thread");
-    let lie = Arc::new(AtomicU8::new(HONEST));
-    let switch = switch(&server, &key, &lie);
+    let switch = switch(&server, &key);
     let config = json!({"segment_lanes": 100, "key_file": &file, "silent_after_ms": 400, "keepalive_ms": 100});
     let config = ClientConfig::from_json(&config.to_string()).expect("a configuration");
     let client = Client::open(switch.address(), 1, 0, Some(1), &config).expect("a socket");
@@ -145,13 +76,13 @@ fn a_worker_takes_nothing_of_a_switch_that_lies_names_it_and_goes_on_with_an_hon
     let (checked, held) = (count(&client, "checked"), count(&client, "held"));
     assert!(checked >= 5 && held == 0, "{checked} checked, {held} held");
 
-    for (says, counter, event) in [
-        (LANE, "forged", "model_forged"),
-        (HASH, "wrong", "signature_forged"),
-        (SILENT, "unsigned", "model_unsigned"),
+    for (lie, counter, event) in [
+        (Lie::Lane, "forged", "model_forged"),
+        (Lie::Hash, "wrong", "signature_forged"),
+        (Lie::NoSignatures, "unsigned", "model_unsigned"),
     ] {
         let before = count(&client, counter);
-        lie.store(says, Ordering::Relaxed);
+        tell(&switch, lie);
         until(counter, || {
             push();
             count(&client, counter) > before + 1
@@ -162,7 +93,7 @@ fn a_worker_takes_nothing_of_a_switch_that_lies_names_it_and_goes_on_with_an_hon
                 |told: &Value| told["event"] == event && told["through"] == switch.address();
             told.iter().any(|told| about(&serde_json::from_str(told).expect("JSON")))
         });
-        lie.store(HONEST, Ordering::Relaxed);
+        tell(&switch, Lie::None);
         learn(client.wait(0, PATIENCE).expect("a model"));
     }
     // To the bit, the worker's model is the server's.

@@ -206,6 +206,13 @@ fn a_changed_lane_is_found() {
 }
 
 #[test]
+fn a_changed_hash_is_found() {
+    let job = lied_to(10, 2, Lie::Hash);
+    assert!(of_workers(&job, |seen| seen.wrong) > 5);
+    assert!(say(&job, |said| matches!(said, WorkerEvent::SignatureForged { .. })));
+}
+
+#[test]
 fn a_changed_version_is_found() {
     for (segments, version) in [(1, 3), (1, 1 << 20), (3, 1 << 20), (1, u32::MAX)] {
         let job = lied_to(6, segments, Lie::Version(version));

@@ -3,13 +3,12 @@
 #![allow(dead_code, unused_imports, reason = "each test file uses a part")]
 
 mod accounts;
-mod signing;
 pub(crate) mod sums;
 mod tree;
 mod watching;
 
 pub(crate) use accounts::{everyone_learns, everything_is_accounted_for};
-pub(crate) use signing::{Liar, Lie, Toy};
+pub(crate) use olaf_samples::{Liar, Lie, Toy};
 pub(crate) use tree::{Down, Hop, Tree, switch};
 pub(crate) use watching::{NOTICED_WITHIN, all_workers, everyone_is_current, versions, who_said};
 

@@ -1,78 +1,21 @@
-//! A toy cryptography for models, and a switch that lies about them.
+//! A switch that lies about models, in a simulated network or on real sockets.
 
 use olaf_engine::report::Report;
-use olaf_engine::seal::Signer;
 use olaf_engine::{Engine, Event, Instant, PeerId, PortId, Source, Switch, Transmit, Verdict, Why};
 use olaf_wire::offsets::welcome;
-use olaf_wire::signature::SignatureTag;
 use olaf_wire::update::read_lanes;
-use olaf_wire::{Answer, Hash, Kind, Packet, Signature};
+use olaf_wire::{Answer, Kind, Packet, Signature};
 use std::collections::BTreeMap;
-
-/// Hashes and tags that depend on every byte, and tags on the secret. They keep nobody out who knows the
-/// code.
-pub(crate) struct Toy {
-    secret: Option<u64>,
-    drawn: u64,
-}
-
-impl Toy {
-    /// One that has the job's secret. `life` makes what it draws.
-    pub(crate) fn with_secret(secret: u64, life: u32) -> Box<Self> {
-        Box::new(Self { secret: Some(secret), drawn: u64::from(life) << 32 })
-    }
-
-    /// One with a switch's key alone.
-    pub(crate) fn of_a_switch() -> Box<Self> {
-        Box::new(Self { secret: None, drawn: 0 })
-    }
-}
-
-fn mixed<const N: usize>(secret: u64, bytes: impl Iterator<Item = u8>) -> [u8; N] {
-    let mut sums = [secret ^ 0xcbf2_9ce4_8422_2325, secret.rotate_left(32) ^ 0x9e37_79b9];
-    for byte in bytes {
-        for (at, sum) in (0..).zip(&mut sums) {
-            *sum = (*sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3 + 2 * at);
-        }
-    }
-    std::array::from_fn(|at| (sums[at / 8 % 2] >> (at % 8 * 8)) as u8)
-}
-
-impl Signer for Toy {
-    fn signs(&self, _: u32) -> bool {
-        self.secret.is_some()
-    }
-
-    fn draw(&mut self) -> u64 {
-        self.drawn += 1;
-        u64::from_be_bytes(mixed(self.drawn, std::iter::empty())).max(1)
-    }
-
-    fn hash_lanes(&self, lanes: &[f32]) -> Hash {
-        mixed(0, lanes.iter().flat_map(|lane| lane.to_le_bytes()))
-    }
-
-    fn hash_hashes(&self, hashes: &[Hash]) -> Hash {
-        mixed(1, hashes.iter().flatten().copied())
-    }
-
-    fn tag(&self, job: u32, bytes: &[u8]) -> SignatureTag {
-        let secret = self.secret.unwrap() ^ u64::from(job) << 32;
-        mixed(secret, bytes.iter().copied())
-    }
-
-    fn verify(&self, job: u32, bytes: &[u8], tag: &SignatureTag) -> bool {
-        self.secret.is_some() && self.tag(job, bytes) == *tag
-    }
-}
 
 /// What a switch does to that which comes down.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Lie {
+pub enum Lie {
     /// Nothing.
     None,
     /// One lane of each segment is another number.
     Lane,
+    /// The same, and the hash in each signature is another one, too.
+    Hash,
     /// Models, and signatures with them, have another version.
     Version(u32),
     /// No signature passes.
@@ -87,20 +30,23 @@ pub(crate) enum Lie {
 }
 
 /// A switch with an owner who changes what it sends down.
-pub(crate) struct Liar {
+pub struct Liar {
     inner: Switch,
-    pub(crate) lie: Lie,
+    /// What it does from now on.
+    pub lie: Lie,
     /// The first model that passed, segment by segment, and its signature.
     recorded: BTreeMap<u32, (Answer, Vec<u8>)>,
     signature: Option<Signature>,
     /// The first answer to a question.
     answer: Option<Signature>,
     /// Datagrams that it changed or kept back.
-    pub(crate) lies: u64,
+    pub lies: u64,
 }
 
 impl Liar {
-    pub(crate) fn new(inner: Switch) -> Self {
+    /// An honest one, until it is told to lie.
+    #[must_use]
+    pub const fn new(inner: Switch) -> Self {
         Self {
             inner,
             lie: Lie::None,
@@ -116,7 +62,7 @@ impl Liar {
         let Ok(packet) = Packet::new_checked(&buf[..len]) else { return Some(len) };
         match packet.kind() {
             Kind::Model => {
-                let answer = Answer::parse(&packet).unwrap();
+                let Ok(answer) = Answer::parse(&packet) else { return Some(len) };
                 let lanes = packet.lanes().to_vec();
                 Some(self.model(answer, lanes).map_or(len, |(answer, lanes)| {
                     self.lies += 1;
@@ -124,7 +70,7 @@ impl Liar {
                 }))
             }
             Kind::Acknowledgement => {
-                let answer = Answer::parse(&packet).unwrap();
+                let Ok(answer) = Answer::parse(&packet) else { return Some(len) };
                 Some(self.epoch().filter(|_| answer.epoch != 0).map_or(len, |epoch| {
                     self.lies += 1;
                     Answer { epoch, ..answer }.emit_in_wire_order(&[], buf)
@@ -142,7 +88,7 @@ impl Liar {
                 Some(len)
             }
             Kind::Signature => {
-                let signature = Signature::parse(&packet).unwrap();
+                let Ok(signature) = Signature::parse(&packet) else { return Some(len) };
                 self.signature(signature, buf, len)
             }
             _ => Some(len),
@@ -168,7 +114,7 @@ impl Liar {
         }
         match self.lie {
             Lie::None | Lie::NoSignatures => None,
-            Lie::Lane => {
+            Lie::Lane | Lie::Hash => {
                 let mut read = vec![0.0; lanes.len() / 4];
                 read_lanes(&lanes, &mut read);
                 lanes[..4].copy_from_slice(&(read[0] + 0.5).to_le_bytes());
@@ -194,6 +140,11 @@ impl Liar {
         }
         let told = match self.lie {
             Lie::None | Lie::Lane => return Some(len),
+            Lie::Hash => {
+                let mut hash = came.hash;
+                hash[0] ^= 1;
+                Signature { hash, ..came }
+            }
             Lie::RecordingBesideAnswers if came.question != 0 => return Some(len),
             Lie::Version(version) => {
                 Signature { version, oldest: came.oldest.min(version), ..came }
@@ -258,5 +209,8 @@ impl Engine for Liar {
 
     fn report(&self, now: Instant, to: &mut dyn Report) {
         self.inner.report(now, to);
+    }
+    fn job_of(&self, at: Source, message: &[u8]) -> Option<u32> {
+        self.inner.job_of(at, message)
     }
 }
