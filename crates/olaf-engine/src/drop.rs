@@ -129,8 +129,6 @@ pub enum Refused {
     Stale,
     /// A description of a model that is none of the job's.
     BadLayout,
-    /// The server can take no more jobs.
-    Full,
     /// Its sender does this more often than it may.
     TooOften,
     /// It came as from a switch, and no list says that its sender is one.
@@ -182,7 +180,6 @@ impl Refused {
             Self::NotReady => "not_ready",
             Self::Stale => "stale",
             Self::BadLayout => "bad_layout",
-            Self::Full => "full",
             Self::TooOften => "too_often",
             Self::NotASwitch => "not_a_switch",
             Self::NotProven => "not_proven",
