@@ -143,6 +143,23 @@ mod tests {
     }
 
     #[test]
+    fn a_sharer_whose_updates_are_held_saves_nothing_up() {
+        let mut rounds = Rounds::default();
+        ["a", "b"].into_iter().for_each(|of| rounds.wake(of, 1));
+        for _ in 0..50 {
+            let held = |of| if of == "a" { Standing::Held } else { Standing::Ready };
+            assert_eq!(rounds.next(held), Some("b"));
+            rounds.pay(9216);
+        }
+        let mut order = Vec::new();
+        for _ in 0..4 {
+            order.push(rounds.next(|_| Standing::Ready).expect("both are ready"));
+            rounds.pay(9216);
+        }
+        assert_eq!(order, ["a", "b", "a", "b"]);
+    }
+
+    #[test]
     fn a_sharer_alone_comes_into_no_debt() {
         let mut rounds = Rounds::default();
         rounds.wake("a", 1);

@@ -121,6 +121,60 @@ fn a_weight_takes_its_sum_along_and_a_reward_stays_near_the_others() {
     assert_eq!((lanes[0], clipped), (0.0, Clipped { weight: true, reward: true, norm: false }));
 }
 
+#[test]
+fn what_was_clipped_is_no_excuse_for_the_next_time() {
+    // Beside one other worker, a worker's own last value counts: as it was taken, not as it was sent.
+    let limits = Limits { clip_reward: Clip::Off, ..Limits::default() };
+    let mut clipping = Clipping::default();
+    clip(&mut clipping, &limits, of(1, 2.0, 0.0), &[4.0]);
+    for _ in 0..3 {
+        let (_, measured, clipped) = clip(&mut clipping, &limits, of(2, 1e300, 0.0), &[1.0]);
+        assert!(clipped.weight && measured.weight == 200.0, "{measured:?}");
+    }
+    for _ in 0..3 {
+        let (lanes, _, clipped) = clip(&mut clipping, &limits, of(2, 1.0, 0.0), &[1e30]);
+        assert!(clipped.norm && (lanes[0] - 200.0).abs() < 1e-3, "{lanes:?}");
+    }
+}
+
+#[test]
+fn the_weight_of_a_merge_may_be_the_limit_for_each_contribution() {
+    let limits = Limits { clip_weight: Clip::Median(10.0), ..Limits::OFF };
+    let mut clipping = Clipping::default();
+    for worker in 1..4 {
+        clip(&mut clipping, &limits, of(worker, 2.0, 0.0), &[2.0]);
+    }
+    let merge = |weight| Measured { contributors: 4, ..of(4, weight, 0.0) };
+    let (lanes, measured, clipped) = clip(&mut clipping, &limits, merge(80.0), &[8.0]);
+    assert_eq!((lanes[0], measured.weight, clipped.any()), (8.0, 80.0, false));
+    let (lanes, measured, clipped) = clip(&mut clipping, &limits, merge(160.0), &[8.0]);
+    assert_eq!((lanes[0], measured.weight, clipped.weight), (4.0, 80.0, true));
+}
+
+#[test]
+fn the_vote_of_a_merge_is_the_weight_of_one_contribution() {
+    let limits = Limits { clip_weight: Clip::Median(10.0), ..Limits::OFF };
+    let mut clipping = Clipping::default();
+    clip(&mut clipping, &limits, of(1, 2.0, 0.0), &[1.0]);
+    clip(&mut clipping, &limits, Measured { contributors: 4, ..of(2, 12.0, 0.0) }, &[1.0]);
+    // The larger of 2 and 3 counts.
+    let (_, measured, _) = clip(&mut clipping, &limits, of(3, 1e9, 0.0), &[1.0]);
+    assert_eq!(measured.weight, 30.0);
+}
+
+#[test]
+fn where_all_rewards_are_zero_another_one_is_not_clipped_at_once() {
+    let limits = Limits { clip_reward: Clip::Median(10.0), ..Limits::OFF };
+    let mut clipping = Clipping::default();
+    for worker in 1..4 {
+        clip(&mut clipping, &limits, of(worker, 1.0, 0.0), &[1.0]);
+    }
+    for (reward, kept) in [(9.0, 9.0), (-10.0, -10.0), (11.0, 10.0)] {
+        let (_, measured, clipped) = clip(&mut clipping, &limits, of(9, 1.0, reward), &[1.0]);
+        assert_eq!((measured.reward, clipped.reward), (kept, reward != kept));
+    }
+}
+
 proptest! {
     /// A value that is usual by the extremes is one that the medians leave as it is.
     #[test]

@@ -145,6 +145,60 @@ fn the_owners_of_one_key_cannot_take_all_associations() {
     assert_eq!(pair.switch.guard.as_ref().unwrap().answering.len(), 5);
 }
 
+#[test]
+fn a_party_that_is_heard_does_not_give_way_to_a_newcomer() {
+    let mut switch = Sealed::with_keys(Post::default(), Toy::new(2, &[(KEY, None)]));
+    switch.guard.as_mut().unwrap().answering = Answering::new(2);
+    let mut pair = Pair { switch, ..Pair::new() };
+    pair.say_up(b"\x01first");
+    pair.settle();
+    pair.say_down(b"\x01answer");
+    pair.settle();
+    join_from(&mut pair, PeerId(100), KEY);
+    for _ in 0..4 {
+        pair.wait(Duration::from_secs(10));
+        pair.say_up(b"\x01more");
+        pair.say_down(b"\x01answer");
+        pair.settle();
+    }
+    join_from(&mut pair, PeerId(101), KEY);
+    assert_eq!(pair.refused(Reason::Full), 0, "the other one was idle");
+    let before = pair.at_switch().len();
+    pair.say_up(b"\x01last");
+    pair.settle();
+    assert_eq!(pair.at_switch().len(), before + 1);
+    assert_eq!(pair.refused(Reason::UnknownAssociation), 0);
+}
+
+#[test]
+fn messages_of_a_handshake_that_nobody_sends_here_have_their_reasons() {
+    let mut pair = joined();
+    let said = |kind| {
+        let mut bytes = vec![0; handshake::LEN];
+        Handshake { association: 9, ..Handshake::new(kind) }.emit(&mut bytes);
+        bytes
+    };
+    let refused = |reason| Verdict::Drop(DropReason::Seal(reason));
+    // A switch answers handshakes, and a worker begins them.
+    let up = [(Kind::Opened, Reason::BadHandshake), (Kind::Unknown, Reason::BadHandshake)];
+    let down = [
+        (Kind::Hello, Reason::BadHandshake),
+        (Kind::Cookie, Reason::NotAsked),
+        (Kind::Opened, Reason::NotAsked),
+        (Kind::NoKey, Reason::NotAsked),
+        (Kind::Unknown, Reason::NotAsked),
+    ];
+    for (from, to, kinds) in [(WORKER, SWITCH, &up[..]), (SWITCH, WORKER, &down[..])] {
+        for (kind, reason) in kinds {
+            let sent = Sent { from, to, bytes: said(*kind) };
+            assert_eq!(pair.deliver(&sent), refused(*reason), "{kind:?}");
+        }
+    }
+    pair.say_up(b"\x01second");
+    pair.settle();
+    assert_eq!(pair.at_switch(), [&b"\x01first"[..], b"\x01second"]);
+}
+
 /// A party at another address does the whole handshake.
 fn join_from(pair: &mut Pair, peer: PeerId, key: u64) {
     let mut party = Sealed::with_keys(Post::default(), Toy::new(u64::from(peer.0), &[(key, None)]));

@@ -81,6 +81,22 @@ fn a_new_life_is_found_without_a_hint_after_a_second_of_silence() {
 }
 
 #[test]
+fn a_worker_that_gets_answers_keeps_its_association() {
+    let mut pair = Pair::new();
+    for _ in 0..40 {
+        pair.say_up(b"\x01up");
+        pair.settle();
+        pair.say_down(b"\x01down");
+        pair.settle();
+        pair.wait(Duration::from_millis(300));
+    }
+    assert_eq!((pair.at_switch().len(), pair.at_worker().len()), (40, 40));
+    for engine in [&pair.worker, &pair.switch] {
+        assert_eq!(engine.counters().unwrap().associations_begun, 1);
+    }
+}
+
+#[test]
 fn a_worker_that_begins_a_new_life_at_its_address_is_let_in() {
     let mut pair = Pair::new();
     pair.say_up(b"\x01first");
