@@ -3,7 +3,7 @@
 use olaf_engine::party::{Tenant, Tenants};
 use olaf_engine::{DropReason, Engine, Event, Instant, PeerId, Source, Verdict};
 use olaf_host::{Refused, Server, ServerConfig};
-use olaf_wire::{JobId, Leave, WelcomeCode};
+use olaf_wire::{JobId, Join, Leave, WelcomeCode};
 use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -176,6 +176,24 @@ fn where_checkpoints_are_written_a_job_stays_until_its_last_state_is_on_the_disk
     net.server.note_saved(JobId(1), revision(&net));
     net.waits(MINUTE, MINUTE);
     assert_eq!((net.jobs(), net.server.forgotten()), (vec![], vec![JobId(2), JobId(1)]));
+}
+
+#[test]
+fn a_version_that_follows_a_worker_s_claim_has_to_be_on_the_disk_too() {
+    let config = ServerConfig { forget_jobs_after: Some(10 * MINUTE), ..ServerConfig::default() };
+    let mut net = Net::new(config);
+    net.server.forget_saved_jobs_only();
+    net.trains(1).unwrap();
+    let revision = |net: &Net| net.server.revisions().next().unwrap().1;
+    net.server.note_saved(JobId(1), revision(&net));
+    let join = olaf_samples::join(olaf_samples::address(1, 0, 1), 1, 2208);
+    net.gives(1, |buf| Join { have_version: 50, ..join }.emit(buf)).unwrap();
+    net.leaves(1);
+    net.waits(11 * MINUTE, MINUTE);
+    assert_eq!(net.jobs(), [1], "without it the job's next life would give the numbers again");
+    net.server.note_saved(JobId(1), revision(&net));
+    net.waits(MINUTE, MINUTE);
+    assert_eq!(net.jobs(), Vec::<u32>::new());
 }
 
 #[test]

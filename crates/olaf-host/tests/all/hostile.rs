@@ -2,10 +2,10 @@
 
 use olaf_engine::party::{Clip, Limits};
 use olaf_engine::{DropReason, Engine, Event, Instant, PeerId, PortId, Rejection, Source, Verdict};
-use olaf_host::push_pull::server::{RuleConfig, Step};
+use olaf_host::push_pull::server::{Aggregate, RuleConfig, Step};
 use olaf_host::push_pull::worker::Standing;
 use olaf_host::{Refused, Server, ServerConfig, Worker, WorkerConfig};
-use olaf_wire::{Answer, JobId, Join, Kind, Packet, Update, Welcome, WelcomeCode};
+use olaf_wire::{Answer, Fetch, JobId, Join, Kind, Packet, Update, Welcome, WelcomeCode};
 use std::time::Duration;
 
 const JOB: JobId = JobId(1);
@@ -314,6 +314,22 @@ fn a_flood_of_updates_just_above_a_hundredth_of_the_usual_length_leaves_others_t
 }
 
 #[test]
+fn joining_again_fills_no_bucket_again() {
+    let limits = Limits { max_rate: Clip::At(1.0), ..Limits::OFF };
+    let mut pair = Pair::joined(plain(limits));
+    let address = olaf_samples::address(JOB.0, 0, 8);
+    let fetch = Fetch { address, version: 0, first: 0, mask: 1, have_version: 0 };
+    let (mut fetched, mut pushed) = (0, 0);
+    for _ in 0..400 {
+        pair.enters(8);
+        fetched += u32::from(pair.gives_server(8, |buf| fetch.emit(buf)).is_ok());
+        pushed += u32::from(pair.sends(8, 1.0, |_| ()).is_ok());
+    }
+    // Four models and 256 segments; 64 updates.
+    assert_eq!((fetched, pushed), (260, 64));
+}
+
+#[test]
 fn honest_workers_ten_times_faster_or_slower_than_the_others_are_not_refused() {
     for every_ms in [10, 1_000] {
         let (_, pair) = progress(Limits::default(), [1.0, 1.0], every_ms);
@@ -414,6 +430,55 @@ fn nobody_books_more_contributions_than_its_workers_may_carry() {
     }
     let job = &pair.server.statistics(pair.now).jobs[0];
     assert_eq!((job.received, job.fates.rejected["too_many_contributors"]), (2, 2));
+}
+
+#[test]
+fn an_update_that_its_sender_was_told_is_lost_is_refused_when_it_comes() {
+    let mut pair = Pair::joined(plain(Limits::OFF));
+    pair.enters(8);
+    // What has not come 48 numbers later is given up, and number 3 is 47 before the newest.
+    let mut sent = |flow| pair.sends(8, 1.0, |update| update.flow_sequence = flow);
+    for flow in [1, 50] {
+        sent(flow).unwrap();
+    }
+    assert_eq!(sent(2), Err(Refused::Overtaken));
+    sent(3).unwrap();
+    let job = &pair.server.statistics(pair.now).jobs[0];
+    let applied = job.fates.delivered_alone;
+    assert_eq!((job.received, applied, job.fates.rejected["overtaken"]), (4, 3, 1));
+}
+
+#[test]
+fn an_update_to_a_job_without_a_model_is_refused_and_counted() {
+    for aggregate in [Aggregate::Each, Aggregate::Round { deadline: Duration::from_secs(1) }] {
+        let config = plain(Limits::OFF).aggregating(aggregate);
+        let mut pair = Pair::joined(config);
+        let address = olaf_samples::address(2, 0, 8);
+        let join = olaf_samples::join(address, 1, 2208);
+        pair.gives_server(8, |buf| join.emit(buf)).unwrap();
+        let update = olaf_samples::update(address, 1);
+        let refused = pair.gives_server(8, |buf| update.emit(&[1.0], buf));
+        assert_eq!(refused, Err(Refused::NotReady));
+        let jobs = &pair.server.statistics(pair.now).jobs;
+        let job = jobs.iter().find(|job| job.job == 2).unwrap();
+        assert_eq!((job.received, job.fates.rejected["not_ready"]), (1, 1));
+    }
+}
+
+#[test]
+fn what_the_server_s_former_life_still_had_on_the_way_is_refused() {
+    let mut pair = Pair::joined(plain(Limits::default()));
+    let model = pair.forged(|_| ());
+    pair.server = Server::new(plain(Limits::default()), EPOCH + 1).unwrap();
+    pair.run(700);
+    pair.goes_on();
+    let version = pair.worker.model().unwrap().version;
+    let late = Answer { model_version: version + 1, ..model };
+    assert_eq!(pair.gives_worker(|buf| late.emit(&[5.0], buf)), Err(Refused::OldEpoch));
+    let join = olaf_samples::join(olaf_samples::address(JOB.0, 0, 7), 1, 2208);
+    let welcome = Welcome { epoch: EPOCH, ..olaf_samples::welcome(&join) };
+    assert_eq!(pair.gives_worker(|buf| welcome.emit(buf)), Err(Refused::OldEpoch));
+    pair.goes_on();
 }
 
 #[test]

@@ -11,5 +11,6 @@ mod hostile;
 mod layouts;
 mod merges;
 mod several_switches;
+mod signatures;
 mod starving;
 mod through_a_switch;

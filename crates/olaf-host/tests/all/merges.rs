@@ -1,10 +1,10 @@
 //! What a server counts of a merge: the age of its newest contribution, the staleness midway between
 //! its versions, and a delivery for each contributor.
 
-use olaf_engine::{Engine, Instant, PeerId, Source, Verdict};
-use olaf_host::push_pull::server::{Aggregate, RuleConfig, Step};
+use olaf_engine::{Engine, Instant, PeerId, PortId, Source, Verdict};
+use olaf_host::push_pull::server::{Aggregate, RuleConfig, ServerGate, Step};
 use olaf_host::{Server, ServerConfig};
-use olaf_wire::{JobId, Update};
+use olaf_wire::{Answer, JobId, Packet, Update};
 use std::time::Duration;
 
 const NOW: Instant = Instant(1_000_000_000);
@@ -60,6 +60,24 @@ fn the_age_of_a_merge_is_that_of_its_newest_contribution() {
 }
 
 #[test]
+fn the_recent_age_that_an_answer_tells_is_that_of_the_newest_contribution() {
+    let mut server = server(Aggregate::Each);
+    merged(&mut server, 1, |update| {
+        update.contributors = 3;
+        let us = |us: u64| NOW.0 - us * 1_000;
+        (update.generated_oldest_ns, update.generated_newest_ns) = (us(900), us(200));
+    });
+    let mut buf = [0; 512];
+    let mut ages = None;
+    while let Some(sent) = server.poll_transmit(NOW, PortId(0), &mut buf) {
+        let packet = Packet::new_checked(&buf[..sent.len]).unwrap();
+        let answer = Answer::parse(&packet).ok().filter(|answer| answer.acknowledges == 1);
+        ages = answer.map(|answer| (answer.ages.own_us, answer.ages.mean_us)).or(ages);
+    }
+    assert_eq!(ages, Some((200, 200)));
+}
+
+#[test]
 fn the_staleness_of_a_merge_is_midway_between_its_versions_and_its_largest_is_the_oldest_s() {
     let mut server = server(Aggregate::Each);
     reaches(&mut server, 9);
@@ -106,5 +124,25 @@ fn each_contributor_of_a_merge_is_a_delivery() {
         let fates = &job.fates;
         assert_eq!((job.received, fates.delivered_merged, fates.delivered_alone), (3, 3, 0));
         assert_eq!((job.deliveries, job.clusters[0].contributions), (1, 3));
+    }
+}
+
+#[test]
+fn each_contributor_of_a_merge_that_the_gate_keeps_out_is_counted() {
+    for aggregate in [
+        Aggregate::Each,
+        Aggregate::Periodic { contributions: Some(3), after: Duration::from_secs(1) },
+    ] {
+        let rule = RuleConfig { gate: ServerGate::Best, ..RuleConfig::default() };
+        let config = ServerConfig { rule, ..ServerConfig::default() };
+        let mut server = with(config.aggregating(aggregate));
+        for (number, reward) in [(1, 5.0), (2, 1.0)] {
+            merged(&mut server, number, |update| {
+                (update.contributors, update.reward) = (3, reward);
+            });
+        }
+        let job = &server.statistics(NOW).jobs[0];
+        let fates = &job.fates;
+        assert_eq!((job.received, fates.delivered_merged, fates.gated), (6, 3, 3), "{aggregate:?}");
     }
 }

@@ -45,8 +45,8 @@ fn says(worker: &mut Worker, message: Control) -> Verdict {
     recv(worker, SWITCH, CONTROL_CLASS, &buf[..len])
 }
 
-fn welcome(session: u32) -> Control {
-    let admission = Admission {
+fn admission(session: u32) -> Admission {
+    Admission {
         member: 1,
         rank: 0,
         workers: 2,
@@ -56,7 +56,10 @@ fn welcome(session: u32) -> Control {
         operations: 0,
         session: Session(session),
         nonce: 0,
-    };
+    }
+}
+
+fn welcome_with(admission: Admission) -> Control {
     Control::Ack(Ack {
         generation: 3,
         action: Action::Join,
@@ -65,6 +68,10 @@ fn welcome(session: u32) -> Control {
         index: 0,
         admission: Some(admission),
     })
+}
+
+fn welcome(session: u32) -> Control {
+    welcome_with(admission(session))
 }
 
 /// What leaves now.
@@ -255,6 +262,65 @@ fn a_worker_that_ends_the_training_halts_it_for_all() {
     assert_eq!(says(&mut worker, Control::Halt(halt)), Verdict::Absorb);
     assert!(worker.poll_done().is_some_and(|done| done.outcome.is_ok()));
     assert!(matches!(worker.standing(), Standing::Joining { .. }), "the next generation may come");
+}
+
+#[test]
+fn a_good_bye_forgets_that_the_workers_had_agreed() {
+    let mut worker = worker();
+    says(&mut worker, welcome(7));
+    assert!(worker.begin(START, operation(LaneType::F32, Reduction::Sum, 8)).is_ok());
+    let mut buf = [0; 64];
+    let start = emit_seg(Seg { generation: 3, last: true, missing: 0, index: 0 }, &mut buf);
+    assert_eq!(recv(&mut worker, SWITCH, DATA_CLASS, &buf[..start + 8]), Verdict::Absorb);
+    let halt = Halt { generation: 3, reason: Reason::Left, culprit: 1, index: 1 };
+    assert_eq!(says(&mut worker, Control::Halt(halt)), Verdict::Absorb);
+    assert!(worker.poll_done().is_some_and(|done| done.outcome.is_ok()));
+    // It leaves and comes back, for a training that needs no agreement.
+    worker.leave(START);
+    worker.join(START);
+    assert_eq!(says(&mut worker, welcome(7)), Verdict::Absorb);
+    let sum = operation(LaneType::F32, Reduction::Pipelined { iteration: 0 }, 8);
+    assert!(worker.begin(START, sum).is_ok());
+    assert!(worker.poll_done().is_none(), "its sum has begun");
+}
+
+#[test]
+fn a_generation_that_ended_does_not_begin_again() {
+    let mut worker = worker();
+    says(&mut worker, welcome(7));
+    let halt = |culprit| Halt { generation: 3, reason: Reason::Dead, culprit, index: 0 };
+    // A switch that names nobody of this generation as dead names nobody.
+    assert_eq!(says(&mut worker, Control::Halt(halt(2))), Verdict::Absorb);
+    let told = core::iter::from_fn(|| worker.poll_event()).find_map(|event| match event {
+        Event::Worker(_, _, WorkerEvent::GenerationClosed { reason, culprit, .. }) => {
+            Some((reason, culprit))
+        }
+        _ => None,
+    });
+    assert_eq!(told, Some((Reason::Dead, None)));
+    // The answer to an earlier join was on its way for long.
+    assert_eq!(says(&mut worker, welcome(7)), Verdict::refused(Refused::Duplicate));
+    assert!(matches!(worker.standing(), Standing::Joining { .. }));
+}
+
+#[test]
+fn a_generation_that_cannot_be_does_not_begin() {
+    let good = admission(7);
+    for bad in [
+        Admission { rank: 2, ..good },
+        Admission { workers: 3, ..good },
+        Admission { slots: 0, ..good },
+        Admission { packet_floats: 0, ..good },
+        // 1,472 bytes have room for 366.
+        Admission { packet_floats: 367, ..good },
+    ] {
+        let mut worker = worker();
+        let verdict = says(&mut worker, welcome_with(bad));
+        assert!(matches!(verdict, Verdict::Drop(_)), "{bad:?}");
+        assert!(matches!(worker.standing(), Standing::Joining { .. }));
+        let most = Admission { packet_floats: 366, ..good };
+        assert_eq!(says(&mut worker, welcome_with(most)), Verdict::Absorb);
+    }
 }
 
 #[test]

@@ -76,8 +76,10 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::push_pull::{Server, ServerConfig};
     use olaf_engine::party::Shape;
-    use olaf_engine::{Instant, PeerId};
+    use olaf_engine::{Engine, Instant, PeerId, Source};
+    use olaf_wire::{JobId, WorkerId};
 
     fn job(workers: u32) -> Job {
         let mut job = Job::new(Shape { parameters: 1, segment_lanes: 1 });
@@ -92,7 +94,7 @@ mod tests {
     fn a_job_of_few_workers_counts_at_each_update() {
         let mut job = job(15);
         assert_eq!(job.counted(), Counted { here: 15, active: 0 });
-        let one = olaf_wire::WorkerId(3);
+        let one = WorkerId(3);
         job.members.get_mut(&one).expect("it joined").contributed = Some(0);
         assert_eq!(job.counted().active, 1);
         job.members.remove(&one);
@@ -122,5 +124,57 @@ mod tests {
         }
         job.presence.is_over();
         assert_eq!(job.counted().here, 600);
+    }
+    #[test]
+    fn a_count_is_good_for_as_many_updates_as_a_sixteenth_of_the_workers() {
+        let mut job = job(64);
+        assert_eq!(job.counted(), Counted { here: 64, active: 0 });
+        job.members.get_mut(&WorkerId(3)).expect("it joined").contributed = Some(0);
+        let active = [(); 6].map(|()| job.counted().active);
+        assert_eq!(active, [0, 0, 0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn a_worker_is_active_while_its_contribution_is_among_the_last_four_of_each_worker() {
+        let mut job = job(2);
+        job.members.get_mut(&WorkerId(1)).expect("it joined").contributed = Some(0);
+        for (contributions, active) in [(1.0, 1), (6.0, 1), (1.0, 0)] {
+            job.overlap.add(0, 1, contributions);
+            assert_eq!(job.counted().active, active, "{}", job.overlap.contributions());
+        }
+    }
+
+    #[test]
+    fn a_job_whose_workers_are_all_silent_counts_as_one_worker() {
+        let mut job = job(3);
+        for (_, member) in job.members.iter_mut() {
+            assert!(
+                member.liveness.fell_silent(Instant(u64::MAX), core::time::Duration::from_secs(1))
+            );
+        }
+        // Their last updates may still be on the way, and a merge counts as no more updates than this.
+        assert_eq!(job.counted(), Counted { here: 1, active: 0 });
+    }
+
+    #[test]
+    fn the_server_counts_again_when_workers_fell_silent() {
+        let mut server = Server::new(ServerConfig::default(), 9).expect("a good set-up");
+        let joins = |at: Instant, server: &mut Server, workers: core::ops::Range<u32>| {
+            for worker in workers {
+                let join = olaf_samples::join(olaf_samples::address(1, 0, worker), 1, 1);
+                let mut buf = [0; 256];
+                let len = join.emit(&mut buf);
+                server.handle_packet(at, Source::end(PeerId(worker)), &buf[..len]);
+            }
+        };
+        let counted = |server: &mut Server| {
+            server.jobs.get_mut(&JobId(1)).expect("workers joined").counted().here
+        };
+        let (early, late) = (Instant(1), Instant(3_000_000_000));
+        joins(early, &mut server, 0..64);
+        assert_eq!(counted(&mut server), 64);
+        joins(late, &mut server, 0..40);
+        server.handle_timeout(late);
+        assert_eq!(counted(&mut server), 40);
     }
 }
