@@ -44,13 +44,21 @@ BUILDS: list[tuple[str, dict[str, int]]] = [
     ("olaf_identifier", {}),
     ("olaf_status", {"USER": 1}),
     ("axil_counters", {"COUNTERS": 8, "AMOUNT": 32}),
+    ("axis_widen", {"NARROW": 256, "WIDE": 512}),
+    ("axis_narrow", {"WIDE": 512, "NARROW": 256}),
     ("iswitch_accelerator", {"PORTS": 4, "SLOTS": 32}),
 ]
-# As BUILDS; each takes up to two minutes of a core.
+# As BUILDS; the queue and the accelerator take up to two minutes of a core each.
 LONG: list[tuple[str, dict[str, int]]] = [
     ("olaf_queue", {"SLOTS": 8, "FRAME": 256, "BLOCK": 0, "GATE": 0}),
     ("olaf_queue", {"SLOTS": 8, "FRAME": 9036, "BLOCK": 1, "GATE": 0}),
     ("iswitch_accelerator", {"PORTS": 4, "SLOTS": 128}),
+    ("axis_widen", {"NARROW": 64, "WIDE": 512}),
+    ("axis_narrow", {"WIDE": 512, "NARROW": 64}),
+    ("axis_widen", {"NARROW": 128, "WIDE": 512}),
+    ("axis_narrow", {"WIDE": 512, "NARROW": 128}),
+    ("axis_widen", {"NARROW": 512, "WIDE": 1024}),
+    ("axis_narrow", {"WIDE": 1024, "NARROW": 512}),
 ]
 
 
