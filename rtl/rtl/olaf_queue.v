@@ -8,6 +8,8 @@
 //                  |                     (decisions: olaf_queue_control)        |
 //                  +-> olaf_status -> frame_fifo (what is no update) -----------+
 //
+// Beats of another width than 512 bit are converted at both ends.
+//
 // Updates come in and are added at one beat a cycle. The order of events in a cycle is that of
 // `olaf_queue_control`: an entry ends, the next is locked, an update arrives.
 
@@ -20,7 +22,7 @@ module olaf_queue #(
     parameter SLOTS = 8,
     // Bytes of the longest frame, 128 to 65,507.
     parameter FRAME = 256,
-    // Bits of a beat. Only 512.
+    // Bits of a beat of `s_axis` and `m_axis`: 64, 128, 256, 512 or 1024. Inside, beats have 512 bit.
     parameter DATA = 512,
     // 1: slots and stores are in block RAM. 0: in LUT RAM.
     parameter BLOCK = 0,
@@ -87,8 +89,47 @@ localparam ADDRESS = $clog2(2*BEATS + 2*MARGIN);
 localparam HEADER = 96 + 32 + 32 + 16 + 64 + 64 + 2;
 
 generate
-    if (DATA != 512) begin : g_illegal
-        olaf_queue_is_512_bits_wide illegal();
+    if (DATA < 64 || DATA > 1024 || (DATA & (DATA - 1)) != 0) begin : g_illegal
+        olaf_queue_needs_a_width_of_64_to_1024 illegal();
+    end
+endgenerate
+
+// Beats of 512 bit from here on.
+wire [511:0] s_tdata, m_tdata;
+wire [63:0]  s_tkeep, m_tkeep;
+wire         s_tvalid, s_tready, s_tlast, m_tvalid, m_tready, m_tlast;
+generate
+    if (DATA == 512) begin : g_same
+        assign {s_tdata, s_tkeep, s_tvalid, s_tlast} = {s_axis_tdata, s_axis_tkeep, s_axis_tvalid, s_axis_tlast};
+        assign s_axis_tready = s_tready;
+        assign {m_axis_tdata, m_axis_tkeep, m_axis_tvalid, m_axis_tlast} = {m_tdata, m_tkeep, m_tvalid, m_tlast};
+        assign m_tready = m_axis_tready;
+    end else if (DATA < 512) begin : g_narrow
+        axis_widen #(.NARROW(DATA), .WIDE(512)) entrance (
+            .clk(clk), .rst(rst), .s_axis_tdata(s_axis_tdata), .s_axis_tkeep(s_axis_tkeep),
+            .s_axis_tvalid(s_axis_tvalid), .s_axis_tready(s_axis_tready), .s_axis_tlast(s_axis_tlast),
+            .m_axis_tdata(s_tdata), .m_axis_tkeep(s_tkeep),
+            .m_axis_tvalid(s_tvalid), .m_axis_tready(s_tready), .m_axis_tlast(s_tlast)
+        );
+        axis_narrow #(.WIDE(512), .NARROW(DATA)) exit (
+            .clk(clk), .rst(rst), .s_axis_tdata(m_tdata), .s_axis_tkeep(m_tkeep),
+            .s_axis_tvalid(m_tvalid), .s_axis_tready(m_tready), .s_axis_tlast(m_tlast),
+            .m_axis_tdata(m_axis_tdata), .m_axis_tkeep(m_axis_tkeep),
+            .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast)
+        );
+    end else begin : g_wide
+        axis_narrow #(.WIDE(DATA), .NARROW(512)) entrance (
+            .clk(clk), .rst(rst), .s_axis_tdata(s_axis_tdata), .s_axis_tkeep(s_axis_tkeep),
+            .s_axis_tvalid(s_axis_tvalid), .s_axis_tready(s_axis_tready), .s_axis_tlast(s_axis_tlast),
+            .m_axis_tdata(s_tdata), .m_axis_tkeep(s_tkeep),
+            .m_axis_tvalid(s_tvalid), .m_axis_tready(s_tready), .m_axis_tlast(s_tlast)
+        );
+        axis_widen #(.NARROW(512), .WIDE(DATA)) exit (
+            .clk(clk), .rst(rst), .s_axis_tdata(m_tdata), .s_axis_tkeep(m_tkeep),
+            .s_axis_tvalid(m_tvalid), .s_axis_tready(m_tready), .s_axis_tlast(m_tlast),
+            .m_axis_tdata(m_axis_tdata), .m_axis_tkeep(m_axis_tkeep),
+            .m_axis_tvalid(m_axis_tvalid), .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast)
+        );
     end
 endgenerate
 
@@ -105,8 +146,8 @@ wire         in_not_finite, in_large, lane_not_finite, lane_large;
 
 olaf_ingress #(.FRAME(FRAME)) ingress (
     .clk(clk), .rst(rst),
-    .s_axis_tdata(s_axis_tdata), .s_axis_tkeep(s_axis_tkeep), .s_axis_tvalid(s_axis_tvalid),
-    .s_axis_tready(s_axis_tready), .s_axis_tlast(s_axis_tlast), .room(room),
+    .s_axis_tdata(s_tdata), .s_axis_tkeep(s_tkeep), .s_axis_tvalid(s_tvalid),
+    .s_axis_tready(s_tready), .s_axis_tlast(s_tlast), .room(room),
     .update(update), .other(other), .data(in_data), .keep(in_keep), .last(in_last), .good(in_good),
     .framing(framing), .too_long(too_long), .refused(refused),
     .flow(in_flow), .worker(in_worker), .contributors(in_contributors), .lanes(in_lanes),
@@ -248,8 +289,8 @@ olaf_departures #(.SLOTS(SLOTS), .BEAT(BEAT)) departures (
     .known_weight(known_weight), .known_mean(known_mean),
     .s_axis_tdata(other_data), .s_axis_tkeep(other_keep), .s_axis_tvalid(other_valid),
     .s_axis_tready(other_ready), .s_axis_tlast(other_last),
-    .m_axis_tdata(m_axis_tdata), .m_axis_tkeep(m_axis_tkeep), .m_axis_tvalid(m_axis_tvalid),
-    .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast)
+    .m_axis_tdata(m_tdata), .m_axis_tkeep(m_tkeep), .m_axis_tvalid(m_tvalid),
+    .m_axis_tready(m_tready), .m_axis_tlast(m_tlast)
 );
 
 olaf_queue_counters counters (

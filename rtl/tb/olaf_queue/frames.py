@@ -20,10 +20,13 @@ class Frame:
     body: bytes
     update: Update | None = None
     keeps: tuple[int, ...] | None = None
+    width: int = BEAT
+    """Bytes of a beat."""
 
     @property
     def beats(self) -> list[tuple[bytes, int, bool]]:
-        pieces = [self.body[at : at + BEAT] for at in range(0, len(self.body), BEAT)]
+        starts = range(0, len(self.body), self.width)
+        pieces = [self.body[at : at + self.width] for at in starts]
         keeps = self.keeps or tuple((1 << len(piece)) - 1 for piece in pieces)
         ends = [at == len(pieces) - 1 for at in range(len(pieces))]
         return list(zip(pieces, keeps, ends, strict=True))
@@ -105,9 +108,18 @@ def other(chance: random.Random, longest: int) -> bytes:
 
 
 def some_frame(
+    chance: random.Random, longest: int, flows: int, wild: float, strange: float, *, width: int
+) -> Frame:
+    """`strange`: how often it is no well-formed update. `width`: bytes of a beat."""
+    frame = some_kind(chance, longest, flows, wild, strange)
+    if frame.kind == "framing":
+        return spoilt(chance, frame.body, width)
+    return replace(frame, width=width)
+
+
+def some_kind(
     chance: random.Random, longest: int, flows: int, wild: float, strange: float
 ) -> Frame:
-    """`strange`: how often it is no well-formed update."""
     update = some_update(chance, (longest - 96) // 4, flows, wild)
     if chance.random() >= strange:
         return Frame("update", update.emit(), update)
@@ -123,12 +135,18 @@ def some_frame(
     if kind == "too_long":
         extra = chance.choice([1, 64, 200, 3 * longest])
         return Frame("too_long", body + bytes(longest + extra - len(body)))
-    # A hole: in a beat in the middle or the last one.
-    beats = Frame("framing", body).beats
-    keeps = [keep for _, keep, _ in beats]
-    at = chance.randrange(len(keeps))
+    return Frame("framing", body)
+
+
+def spoilt(chance: random.Random, body: bytes, width: int) -> Frame:
+    """A hole: in a beat in the middle or, more often, the last one."""
+    keeps = [keep for _, keep, _ in Frame("framing", body, width=width).beats]
+    at = chance.choice([chance.randrange(len(keeps)), len(keeps) - 1])
     if at == len(keeps) - 1:
-        keeps[at] = chance.choice([0, keeps[at] << 1 & (1 << 64) - 1 or 2, 5])
+        keeps[at] = chance.choice([0, keeps[at] << 1 & (1 << width) - 1 or 2, 5])
     else:
-        keeps[at] ^= 1 << chance.randrange(64)
-    return Frame("framing", body, keeps=tuple(keeps))
+        # A converter of widths could take a half without bytes for the end of the frame.
+        keeps[at] = chance.choice(
+            [keeps[at] ^ 1 << chance.randrange(width), keeps[at] >> width // 2]
+        )
+    return Frame("framing", body, keeps=tuple(keeps), width=width)

@@ -9,7 +9,7 @@ from collections import Counter
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge, Timer
-from frames import BEAT, Frame
+from frames import Frame
 from queue_twin import Twin
 
 SESSION = 0xA1B2C3D4
@@ -34,6 +34,7 @@ class Bench:
     def __init__(self, dut, gate: float | None) -> None:
         self.dut = dut
         self.slots = int(os.environ["BENCH_SLOTS"])
+        self.width = int(os.environ.get("BENCH_DATA", "512")) // 8
         self.twin = Twin(self.slots, gate, SESSION)
         self.undecided: list[Frame] = []
         self.departing: list[bytes] = []
@@ -42,6 +43,8 @@ class Bench:
         self.partial = b""
         self.cycle = 0
         self.waiting: tuple | None = None
+        # The cycle in which each beat left.
+        self.left_in: list[int] = []
 
     async def start(self) -> None:
         cocotb.start_soon(Clock(self.dut.clk, 4, unit="ns").start(start_high=False))
@@ -130,16 +133,16 @@ class Bench:
         if not ready:
             self.waiting = (keep, last)
             return
+        self.left_in.append(self.cycle)
         size = keep.bit_length()
         assert keep == (1 << size) - 1
-        self.partial += bytes(
-            int(str(data)[512 - 8 * at - 8 : 512 - 8 * at], 2) for at in range(size)
-        )
+        bits = str(data)[::-1]
+        self.partial += bytes(int(bits[8 * at : 8 * at + 8][::-1], 2) for at in range(size))
         if last:
             self.departed(self.partial)
             self.partial = b""
         else:
-            assert size == BEAT
+            assert size == self.width
 
     def departed(self, body: bytes) -> None:
         if body[:6] == b"OLAF\x03\x01":
