@@ -18,8 +18,9 @@ def simulate(
     sources: list[Path] | None = None,
     cycles: int | None = None,
 ) -> None:
-    """Run the cocotb tests of module `tests` on `top`; raise if one fails.
+    """Run the cocotb tests of modules `tests` on `top`; raise if one fails.
 
+    tests: names of modules, with commas between them.
     parameters: of `top`, and for the tests as ``BENCH_NAME`` in the environment.
     sources: a netlist, whose parameters are fixed; without it, ``rtl/`` and ``boards/``.
     cycles: ``BENCH_CYCLES``, for tests whose length can be chosen.
