@@ -1,11 +1,11 @@
 // Looks at the frames that come in: which are updates, which are something else, which are malformed.
 //
 // A frame is a datagram from its first byte, at the offsets of olaf-wire/src/offsets.rs. An update begins with
-// magic "OLAF", version 3 and kind 1; all else is passed on. A malformed frame is dropped. A frame is malformed
-// if
+// magic "OLAF", version 3 and kind 1, an answer with kind 2 or 3. What is no update is passed on. A malformed
+// frame is dropped. A frame is malformed if
 // - a byte in its middle is not kept, or no byte of its last beat is kept (`framing`);
 // - it is longer than FRAME bytes (`too_long`);
-// - it begins as an update, and olaf-wire refuses it (`refused`; `olaf_identifier`).
+// - it begins as an update or as an answer, and olaf-wire refuses it (`refused`; `olaf_identifier`).
 //
 // A beat leaves two cycles after it came. What is known of a frame is known with its last beat.
 
@@ -59,6 +59,8 @@ localparam BEATS = (FRAME + 63) / 64;
 localparam [31:0] MAGIC = {8'h46, 8'h41, 8'h4c, 8'h4f};  // "OLAF", its first byte lowest
 localparam [7:0] VERSION = 3;
 localparam [7:0] UPDATE = 1;
+localparam [7:0] ACKNOWLEDGEMENT = 2;
+localparam [7:0] MODEL = 3;
 // Words of four bytes of the header.
 localparam HEADER_WORDS = 96 / 4;
 // Kept bytes of beat BEATS - 1 in a frame of FRAME bytes.
@@ -79,14 +81,14 @@ assign s_axis_tready = room;
 
 // The number of a beat; it stops one behind the last that fits.
 reg [BEAT:0] beat_reg = 0;
-reg          update_reg;
+reg          update_reg, answer_reg;
 wire first = beat_reg == 0;
 wire second = beat_reg == 1;
 wire beyond = beat_reg == BEATS[BEAT:0];
-wire is_update = first
-    ? data_1_reg[31:0] == MAGIC && data_1_reg[8*4 +: 8] == VERSION && data_1_reg[8*5 +: 8] == UPDATE
-        && keep_1_reg[5]
-    : update_reg;
+wire [7:0] kind = data_1_reg[8*5 +: 8];
+wire ours = data_1_reg[31:0] == MAGIC && data_1_reg[8*4 +: 8] == VERSION && keep_1_reg[5];
+wire is_update = first ? ours && kind == UPDATE : update_reg;
+wire is_answer = first ? ours && (kind == ACKNOWLEDGEMENT || kind == MODEL) : answer_reg;
 // The kept bytes are the first ones, and there is one.
 wire dense = keep_1_reg[0] && (last_1_reg ? (keep_1_reg & (keep_1_reg + 1'b1)) == 0 : &keep_1_reg);
 wire longer = beyond
@@ -105,7 +107,7 @@ always @* begin
 end
 
 // 2: what is known of the frame, its beat in `data_2_reg` included.
-reg         valid_2_reg = 0, update_2_reg, last_2_reg, beyond_2_reg;
+reg         valid_2_reg = 0, update_2_reg, answer_2_reg, last_2_reg, beyond_2_reg;
 reg [511:0] data_2_reg;
 reg [63:0]  keep_2_reg;
 reg         framing_reg, long_reg, not_finite_reg, large_reg;
@@ -116,10 +118,10 @@ always @(posedge clk) begin
 
     valid_2_reg <= valid_1_reg;
     {data_2_reg, keep_2_reg, last_2_reg} <= {data_1_reg, keep_1_reg, last_1_reg};
-    {update_2_reg, beyond_2_reg} <= {is_update, beyond};
+    {update_2_reg, answer_2_reg, beyond_2_reg} <= {is_update, is_answer, beyond};
     if (valid_1_reg) begin
         beat_reg <= last_1_reg ? {BEAT+1{1'b0}} : beyond ? beat_reg : beat_reg + 1'b1;
-        update_reg <= is_update;
+        {update_reg, answer_reg} <= {is_update, is_answer};
         framing_reg <= (!first && framing_reg) || !dense;
         long_reg <= (!first && long_reg) || longer;
         not_finite_reg <= (!first && not_finite_reg) || lane_not_finite;
@@ -133,12 +135,12 @@ end
 
 // The header. The verdict stands in the cycle of the last beat here.
 wire [31:0] job, cluster, segment, session_unused, number_unused;
-wire        identified, ended_unused, answer_unused;
+wire        identified, answers, ended_unused;
 wire [13:0] lanes_14;
 olaf_identifier identifier (
     .clk(clk), .rst(rst),
     .tdata(data_1_reg), .tkeep(keep_1_reg), .passes(valid_1_reg), .tlast(last_1_reg),
-    .ended(ended_unused), .update(identified), .answer(answer_unused),
+    .ended(ended_unused), .update(identified), .answer(answers),
     .job(job), .cluster(cluster), .worker(worker), .session(session_unused), .segment(segment),
     .lanes(lanes_14), .number(number_unused), .contributors(contributors), .weight(weight), .reward(reward)
 );
@@ -146,7 +148,8 @@ olaf_identifier identifier (
 wire ends = valid_2_reg && last_2_reg;
 assign framing = ends && framing_reg;
 assign too_long = ends && !framing_reg && long_reg;
-assign refused = ends && !framing_reg && !long_reg && update_2_reg && !identified;
+assign refused = ends && !framing_reg && !long_reg
+    && ((update_2_reg && !identified) || (answer_2_reg && !answers));
 
 assign update = valid_2_reg && update_2_reg && (!beyond_2_reg || last_2_reg);
 assign other = valid_2_reg && !update_2_reg && (!beyond_2_reg || last_2_reg);

@@ -296,7 +296,7 @@ olaf_departures #(.SLOTS(SLOTS), .BEAT(BEAT)) departures (
 olaf_queue_counters counters (
     .clk(clk), .rst(rst),
     .framing(framing), .too_long(too_long), .refused(refused), .passed(passed), .no_room(no_room),
-    .stamped(stamped), .fate(fate), .wrong_size(wrong_size), .overflow(overflow),
+    .stamped(stamped && !status_drop), .fate(fate), .wrong_size(wrong_size), .overflow(overflow),
     .contributors(contributors), .displaced(displaced), .ended(ended),
     .departing_contributors(departing_contributors),
     .s_axil_awaddr(s_axil_awaddr), .s_axil_awvalid(s_axil_awvalid), .s_axil_awready(s_axil_awready),

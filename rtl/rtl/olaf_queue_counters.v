@@ -1,6 +1,6 @@
 // The counters of `olaf_queue`, over AXI4-Lite (`axil_counters`: type 0x4f4c4151, "OLAQ"). Counter by counter:
 //
-//   frames       0 malformed framing   1 too long         2 refused updates
+//   frames       0 malformed framing   1 too long         2 refused updates and answers
 //                3 passed on           4 not passed on: no room
 //                5 answers written into, also those for which there was no room then
 //   updates      6 appended            7 merged           8 replaced      9 filtered     10 dropped

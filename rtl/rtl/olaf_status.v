@@ -3,7 +3,7 @@
 //
 // A frame is a datagram from its first byte; the offsets are those of olaf-wire/src/offsets.rs. An answer
 // has magic "OLAF", version 3, kind 2 or 3, no flags, and its whole header of 112 bytes. Its lanes are not
-// looked at: a receiver refuses what contradicts itself.
+// looked at: whether an answer contradicts itself is known with its last beat, and `olaf_queue` drops it then.
 //
 // Of several queues on a path the answer tells the most crowded one, the one with the most active clusters
 // for each slot, and the longest round (`QueueStatus::passing`). At equals it tells the queue nearer to the
@@ -28,7 +28,7 @@ module olaf_status #(
     input  wire [15:0]     slots,
     input  wire [15:0]     used,
     input  wire [31:0]     round_us,
-    // High for a cycle with each answer that was written into.
+    // High for a cycle with the last beat of each answer that was written into.
     output wire            stamped,
 
     input  wire [511:0]    s_axis_tdata,
@@ -108,6 +108,8 @@ wire [15:0] divisor_above = slots_above == 0 ? 16'd1 : slots_above;
 
 // 3: the fields are written.
 reg            answer_3_reg = 0, last_3_reg;
+// An earlier beat of the frame was written into.
+reg            before_reg = 0;
 reg [511:0]    data_3_reg;
 reg [63:0]     keep_3_reg;
 reg [USER-1:0] user_3_reg;
@@ -152,10 +154,11 @@ always @(posedge clk) begin
         valid_3_reg <= valid_2_reg;
         {data_3_reg, keep_3_reg} <= {written, keep_2_reg};
         {answer_3_reg, last_3_reg, user_3_reg} <= {answer_2_reg, last_2_reg, user_2_reg};
+        if (valid_3_reg) before_reg <= !last_3_reg && (answer_3_reg || before_reg);
     end
     if (rst) begin
         {valid_1_reg, valid_2_reg, valid_3_reg} <= 3'd0;
-        {answer_1_reg, answer_2_reg, answer_3_reg, answer_reg} <= 4'd0;
+        {answer_1_reg, answer_2_reg, answer_3_reg, answer_reg, before_reg} <= 5'd0;
         first_reg <= 1'b1;
     end
 end
@@ -165,7 +168,7 @@ assign m_axis_tkeep = keep_3_reg;
 assign m_axis_tvalid = valid_3_reg;
 assign m_axis_tlast = last_3_reg;
 assign m_axis_tuser = user_3_reg;
-assign stamped = answer_3_reg && valid_3_reg && m_axis_tready;
+assign stamped = (answer_3_reg || before_reg) && last_3_reg && valid_3_reg && m_axis_tready;
 
 `ifdef FORMAL
 `include "olaf_status_props.v"

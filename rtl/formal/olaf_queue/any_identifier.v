@@ -33,13 +33,13 @@ always @(posedge clk) begin
     if (rst) {inside, second, ended_reg} <= 3'd0;
 end
 
-(* anyseq *) reg       any_update, any_worker, any_reward;
+(* anyseq *) reg       any_update, any_answer, any_worker, any_reward;
 (* anyseq *) reg [1:0] any_flow;
 (* anyseq *) reg [2:0] any_lanes;
 (* anyseq *) reg [1:0] any_contributors;
 assign ended = ended_reg;
 assign update = ended_reg && two_beats && any_update;
-assign answer = 1'b0;
+assign answer = ended_reg && !update && any_answer;
 assign {job, cluster, segment} = {94'd0, any_flow};
 assign {worker, session, number} = {31'd0, any_worker, 64'd0};
 assign lanes = {10'd0, 1'b0, any_lanes} + 1'b1;

@@ -12,14 +12,15 @@ localparam SLOTS = 2;
 localparam SLOT = 1;
 localparam ADDRESS = 5;
 
-// Frames of any kind and any length. A first beat is that of an update or not; lanes are 0 or no numbers.
-(* anyseq *) reg       rst, valid, last, ready, is_update, spoils;
+// Frames of any kind and any length. A first beat is that of an update, of an answer or of something else; lanes
+// are 0 or no numbers.
+(* anyseq *) reg       rst, valid, last, ready, is_update, is_answer, spoils;
 (* anyseq *) reg [1:0] keeps;
 reg inside = 0;
 wire s_ready, m_valid, m_last;
 wire takes = valid && s_ready;
 wire [511:0] data = inside ? {16{spoils ? 32'hffff_ffff : 32'd0}}
-    : is_update ? {464'd0, 8'd1, 8'd3, "FALO"} : 512'd0;
+    : is_update ? {464'd0, 8'd1, 8'd3, "FALO"} : is_answer ? {464'd0, 8'd2, 8'd3, "FALO"} : 512'd0;
 // All bytes, the first eight, a hole, none.
 wire [63:0] keep = keeps == 0 ? {64{1'b1}} : keeps == 1 ? 64'hff : keeps == 2 ? 64'hf0f : 64'd0;
 wire [5:0] fate;
@@ -27,8 +28,8 @@ wire begun, ended;
 always @(posedge clk) if (rst) inside <= 0; else if (takes) inside <= !last;
 // An offered beat stays.
 reg started = 0, past_waits = 0;
-reg [4:0] past_offer;
-wire [4:0] offer = {last, is_update, spoils, keeps};
+reg [5:0] past_offer;
+wire [5:0] offer = {last, is_update, is_answer, spoils, keeps};
 always @(posedge clk) begin
     started <= 1;
     past_waits <= valid && !s_ready && !rst;
@@ -55,7 +56,7 @@ olaf_queue #(.SLOTS(SLOTS), .FRAME(128), .GATE(0)) queue (
 // What is seen inside.
 (* hierconn *) wire \queue.update , \queue.other , \queue.in_last , \queue.in_good , \queue.take , \queue.valid ;
 (* hierconn *) wire \queue.framing , \queue.too_long , \queue.refused , \queue.passed , \queue.no_room ;
-(* hierconn *) wire \queue.status_valid , \queue.status_last , \queue.status_drop ;
+(* hierconn *) wire \queue.counters.stamped ;
 (* hierconn *) wire \queue.other_valid , \queue.other_ready , \queue.other_last , \queue.room ;
 (* hierconn *) wire \queue.ingress.valid_1_reg , \queue.ingress.last_1_reg ;
 (* hierconn *) wire \queue.ingress.valid_2_reg , \queue.ingress.last_2_reg ;
@@ -67,6 +68,7 @@ olaf_queue #(.SLOTS(SLOTS), .FRAME(128), .GATE(0)) queue (
 (* hierconn *) wire \queue.status.valid_1_reg , \queue.status.last_1_reg ;
 (* hierconn *) wire \queue.status.valid_2_reg , \queue.status.last_2_reg ;
 (* hierconn *) wire \queue.status.valid_3_reg , \queue.status.last_3_reg ;
+(* hierconn *) wire \queue.status.user_1_reg , \queue.status.user_2_reg , \queue.status.user_3_reg ;
 (* hierconn *) wire [ADDRESS:0] \queue.others.frame_reg , \queue.others.read_reg , \queue.others.write_reg ;
 (* hierconn *) wire \queue.arrivals.issue_reg , \queue.arrivals.beat_reg , \queue.arrivals.last_reg ;
 (* hierconn *) wire \queue.arrivals.doubts ;
@@ -87,20 +89,28 @@ wire leaves = m_valid && ready;
 // Frames, each counted where it is: modulo 64. Fewer are inside at a time.
 localparam N = 6;
 reg [N-1:0] came = 0, judged = 0, updates = 0, decided = 0, appended = 0, freed = 0, left = 0;
-reg [N-1:0] others = 0, from_status = 0;
+reg [N-1:0] others = 0, settled = 0;
 wire in_ends = (\queue.update || \queue.other ) && \queue.in_last ;
 always @(posedge clk) begin
     came <= came + (takes && last);
     judged <= judged + in_ends;
     updates <= updates + (\queue.update && in_ends && \queue.in_good );
-    others <= others + (\queue.other && in_ends);
-    from_status <= from_status + (\queue.status_valid && \queue.status_last );
+    others <= others + (\queue.other && in_ends && \queue.in_good );
+    settled <= settled + \queue.passed + \queue.no_room ;
     decided <= decided + \queue.take ;
     appended <= appended + fate[0];
     freed <= freed + ended;
     left <= left + (leaves && m_last && entry_3);
-    if (rst) {came, judged, updates, others, from_status, decided, appended, freed, left} <= 0;
+    if (rst) {came, judged, updates, others, settled, decided, appended, freed, left} <= 0;
 end
+
+`ifdef ONLY_ONE_UPDATE
+// One update, and a sink that is ready: so few cases that the proof gets to where its entry has left.
+always @* begin
+    if (started) assume (!rst);
+    assume (ready && is_update && keeps == 0 && !spoils && (!valid || came == 0));
+end
+`endif
 
 // Where a frame is. Each line is a stretch of the way: what entered it has left it or is in it, and what leaves it
 // has exactly one fate. The lines make a chain from the entrance to the exit. An update that was merged, or
@@ -112,6 +122,13 @@ wire [N-1:0] at_exit = (\queue.departures.valid_2_reg && \queue.departures.last_
     + (\queue.departures.valid_3_reg && \queue.departures.last_3_reg && entry_3);
 wire [N-1:0] in_status = (\queue.status.valid_1_reg && \queue.status.last_1_reg )
     + (\queue.status.valid_2_reg && \queue.status.last_2_reg ) + (\queue.status.valid_3_reg && \queue.status.last_3_reg );
+// What is no update and is not malformed; the FIFO says a cycle later whether it had room.
+wire [N-1:0] passing = (\queue.status.valid_1_reg && \queue.status.last_1_reg && !\queue.status.user_1_reg )
+    + (\queue.status.valid_2_reg && \queue.status.last_2_reg && !\queue.status.user_2_reg )
+    + (\queue.status.valid_3_reg && \queue.status.last_3_reg && !\queue.status.user_3_reg )
+    + \queue.passed + \queue.no_room ;
+reg was_stamped = 0;
+always @(posedge clk) was_stamped <= \queue.counters.stamped && !rst;
 wire whole_update = in_ends && \queue.update && \queue.in_good ;
 wire whole_other = in_ends && \queue.other && \queue.in_good ;
 `ifndef DRAIN
@@ -122,7 +139,8 @@ always @* if (started) begin
     one_fate: assert ({2'd0, fate[0]} + fate[1] + fate[2] + fate[3] + fate[4] + fate[5] == \queue.take );
     slots: assert (appended == freed + \queue.used );
     exit: assert (freed == left + at_exit);
-    other_frames: assert (others == from_status + in_status);
+    other_frames: assert (others == settled + passing);
+    if (was_stamped) not_refused: assert (\queue.passed || \queue.no_room );
 end
 `endif
 // What makes it inductive; the proof of the drain takes it for granted.
@@ -213,6 +231,8 @@ always @(posedge clk) if (started && !rst) begin
     dropped_for_want_of_a_slot: cover (fate[4] && waiting != 0);
     another_frame_leaves: cover (left != 0 && leaves && m_last && !entry_3);
     malformed: cover (\queue.framing && \queue.used == 2);
+    a_refused_answer: cover (\queue.refused && \queue.other );
+    an_answer_passes: cover (was_stamped && \queue.passed );
 `ifdef DRAIN
     long_wait: cover (quiet == 12 && rank != 0);
     emptied: cover (quiet == 8 && empty && left == 2 && was_merged);

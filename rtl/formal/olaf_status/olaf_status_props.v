@@ -65,7 +65,36 @@ always @* begin
     if (valid_3_reg && !(answer_3_reg && a_field)) untouched: assert (byte_out == shadow_3);
 end
 
+// An answer is counted once, with its last beat, and nothing else is. What begins as an answer, and keeps the last
+// byte of its header, is one: `counted` goes beside its beats from the second one on.
+reg candidate = 0, held = 0, counted_1 = 0, counted_2 = 0, counted_3 = 0;
+wire [47:0] bytes_in = s_axis_tdata[47:0];
+wire counted = begins ? 1'b0 : (candidate && s_axis_tkeep[112-64-1]) || held;
+always @(posedge clk) begin
+    if (moves) begin
+        {counted_1, counted_2, counted_3} <= {s_axis_tvalid && counted, counted_1, counted_2};
+        if (s_axis_tvalid) begin
+            candidate <= begins && !s_axis_tlast && s_axis_tdata[63:48] == 0
+                && (bytes_in == {8'd2, 8'd3, "FALO"} || bytes_in == {8'd3, 8'd3, "FALO"});
+            held <= counted && !s_axis_tlast;
+        end
+    end
+    if (rst) {candidate, held, counted_1, counted_2, counted_3} <= 5'd0;
+end
+// What the beat before one in step 2, in step 1, and at the input says.
+wire before_2 = valid_3_reg ? counted_3 && !last_3_reg : before_reg;
+wire before_1 = valid_2_reg ? counted_2 && !last_2_reg : before_2;
+wire before_in = valid_1_reg ? counted_1 && !last_1_reg : before_1;
+always @* begin
+    once: assert (stamped == (m_axis_tvalid && m_axis_tready && m_axis_tlast && counted_3));
+    assert (candidate == answer_reg && held == before_in && !(begins && (candidate || held)));
+    if (valid_1_reg) assert (counted_1 == (answer_1_reg || before_1));
+    if (valid_2_reg) assert (counted_2 == (answer_2_reg || before_2));
+    if (valid_3_reg) assert (counted_3 == (answer_3_reg || before_reg));
+end
+
 always @(posedge clk) if (past && !rst) begin
+    several_beats: cover (stamped && before_reg && !answer_3_reg);
     cover (stamped && past_waits && byte_out != shadow_3);
     cover (stamped && m_axis_tdata[8*SWITCHES +: 8] == 8'hff && second_3);
     cover (m_axis_tvalid && m_axis_tready && second_3 && !answer_3_reg && came == 0);

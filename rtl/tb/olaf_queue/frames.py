@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,6 +33,8 @@ class Frame:
         return list(zip(pieces, keeps, ends, strict=True))
 
 
+ANSWER = struct.Struct(">4sBBHIIIIIIIIIIIIQQHHHBBIIIIQQ")
+assert ANSWER.size == 112
 HUGE = np.float32(3e38)
 VALUES = [np.float32(v) for v in (0.0, -0.0, 1.5, -2.25, 1e-42, 1e30, -1e30, 1e35)]
 WEIGHTS = (1.0, 2.0, 0.5, 3.25, 1e-300, 7e5)
@@ -98,12 +101,78 @@ def refused(chance: random.Random, update: Update) -> bytes:
     )
 
 
+@dataclass(frozen=True)
+class Answer:
+    """An answer as olaf-wire has it, with lanes of any bits."""
+
+    lanes: bytes
+    numbers: tuple[int, ...]
+    status: tuple[int, ...]
+    segment: int
+    segments: int
+    parameters: int
+    ends: tuple[int, int]
+
+    def emit(self, lanes: int | None = None, kind: int | None = None, flags: int = 0) -> bytes:
+        count = len(self.lanes) // 4
+        address, (acknowledges, version, epoch, delivered) = self.numbers[:4], self.numbers[4:8]
+        header = ANSWER.pack(
+            *(b"OLAF", 3, (3 if count else 2) if kind is None else kind, flags, *address),
+            *(acknowledges, self.segment, self.segments, version, self.parameters),
+            *(count if lanes is None else lanes, epoch, delivered, 7, 11),
+            *(*self.status, *self.numbers[8:], *self.ends),
+        )
+        return header + self.lanes
+
+
+def some_answer(chance: random.Random, longest: int) -> Answer:
+    """Its status is that of a switch above that is more crowded than this one, or less, or none."""
+    most = min((longest - ANSWER.size) // 4, 40)
+    count = chance.choice([0, 0, 0, chance.randint(0, most), most])
+    segment, delivered = chance.randrange(2**31), chance.getrandbits(64)
+    return Answer(
+        lanes=chance.randbytes(4 * count),
+        numbers=tuple(chance.getrandbits(32) for _ in range(11)),
+        status=(
+            *(chance.randrange(20), chance.randrange(20), chance.getrandbits(16)),
+            # The byte behind the number of switches is no field.
+            *(chance.choice([0, 1, 2, 255]), chance.getrandbits(8)),
+            chance.choice([0, 1, 2000, 2**32 - 1]),
+        ),
+        segment=segment,
+        segments=segment + chance.choice([1, 9]),
+        parameters=count + chance.choice([0, 1, 2**31]),
+        ends=(delivered, chance.getrandbits(64) & ~delivered),
+    )
+
+
+def refused_answer(chance: random.Random, answer: Answer) -> bytes:
+    """A datagram that begins as an answer, and that olaf-wire refuses."""
+    lanes, body = len(answer.lanes) // 4, answer.emit()
+    made = [
+        body[: chance.randint(6, len(body) - 1)],
+        body + bytes(chance.choice([1, 4, 64])),
+        answer.emit(lanes=lanes + 1),
+        answer.emit(lanes=2**31 + lanes),
+        answer.emit(kind=2 if lanes else 3),
+        answer.emit(flags=chance.choice([1, 256])),
+        replace(answer, segments=answer.segment).emit(),
+        replace(answer, ends=(8, 9)).emit(),
+    ]
+    if lanes:
+        made.append(replace(answer, parameters=lanes - 1).emit())
+    return chance.choice(made)
+
+
 def other(chance: random.Random, longest: int) -> bytes:
+    """An answer, another message, or anything that does not begin as an answer of this version."""
+    if chance.random() < 0.6:
+        return some_answer(chance, longest).emit()
     body = bytearray(chance.randbytes(chance.choice([1, 5, 24, 64, 65, 112, 112, 128, longest])))
-    if len(body) >= 24:
-        body[:8] = b"OLAF" + bytes([3, chance.choice([2, 2, 3, 4, 9])]) + bytes(2)
-    if chance.random() < 0.3:
-        body[:5] = chance.choice([b"OLAG\x03", b"OLAF\x02"])[: len(body)]
+    # Such an answer passes untouched.
+    kinds = [b"OLAF\x03\x04", b"OLAF\x03\x09", b"OLAF\x02\x02", b"OLAG\x03\x02", bytes(body[:6])]
+    begin = chance.choice(kinds)[: len(body)]
+    body[: len(begin)] = begin
     return bytes(body)
 
 
@@ -125,7 +194,8 @@ def some_kind(
         return Frame("update", update.emit(), update)
     kind = chance.choice(KINDS[:4])
     if kind == "refused":
-        body = refused(chance, update)
+        answer = some_answer(chance, longest)
+        body = chance.choice([refused(chance, update), refused_answer(chance, answer)])
         if len(body) > longest:
             kind = "too_long"
         return Frame(kind, body)

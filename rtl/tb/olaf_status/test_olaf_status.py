@@ -117,11 +117,13 @@ async def answers_carry_the_status_and_the_rest_is_untouched(dut) -> None:
             size = dut.m_axis_tkeep.value.to_unsigned().bit_length()
             partial += dut.m_axis_tdata.value.to_unsigned().to_bytes(BEAT, "little")[:size]
             assert dut.m_axis_tuser.value.to_unsigned() == len(received) % 32
+            ends = dut.m_axis_tlast.value == 1
+            assert (dut.stamped.value == 1) == (ends and is_answer(frames[len(received)]))
             stamps += dut.stamped.value == 1
             if steady:
                 latency.append(cycle - entered[left_beats])
             left_beats += 1
-            if dut.m_axis_tlast.value == 1:
+            if ends:
                 number = len(received)
                 assert partial == expected(frames[number], owns.get(number, (0,) * 5))
                 received.append(partial)

@@ -3,8 +3,8 @@
 use crate::ends::Beats;
 use olaf_engine::Contribution;
 use olaf_engine::contribution::datagram_bytes;
-use olaf_wire::offsets::{MAGIC, VERSION, answer, common};
-use olaf_wire::{Kind, Packet, Update};
+use olaf_wire::offsets::{MAGIC, VERSION, common};
+use olaf_wire::{Answer, Kind, Packet, Update};
 
 /// Bytes of a beat.
 pub(crate) const BEAT: usize = 64;
@@ -26,8 +26,6 @@ pub(crate) const fn keep_of(bytes: usize) -> u64 {
 pub(crate) struct Frame {
     pub(crate) beats: Vec<Beat>,
     pub(crate) what: What,
-    /// Its first two beats are those of an answer: the hardware writes its status into it.
-    pub(crate) answer: bool,
 }
 
 /// What is to become of a frame before the queue.
@@ -37,10 +35,12 @@ pub(crate) enum What {
     Framing,
     /// Longer than the hardware takes.
     TooLong,
-    /// An update that `olaf-wire` refuses.
+    /// It begins as an update or an answer, and `olaf-wire` refuses it.
     Refused,
     /// An update, and its lanes.
     Update(Contribution, Vec<u8>),
+    /// An answer, which passes with the status of the queue.
+    Answer(Vec<u8>),
     /// Something else, which passes.
     Other(Vec<u8>),
 }
@@ -73,10 +73,10 @@ impl Frame {
             None => What::Framing,
             Some(bytes) if bytes.len() > longest => What::TooLong,
             Some(bytes) if is_update(&bytes) => update(&bytes),
+            Some(bytes) if is_answer(&bytes) => answer(bytes),
             Some(bytes) => What::Other(bytes),
         };
-        let answer = is_answer(&beats);
-        Self { beats, what, answer }
+        Self { beats, what }
     }
 }
 
@@ -93,12 +93,22 @@ pub(crate) fn bytes_of(beats: &[Beat]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// It begins as an update of this version. All else is not the queue's.
+/// It begins as an update of this version.
 pub(crate) fn is_update(bytes: &[u8]) -> bool {
+    is_of(&[Kind::Update], bytes)
+}
+
+/// It begins as an answer of this version.
+fn is_answer(bytes: &[u8]) -> bool {
+    is_of(&[Kind::Acknowledgement, Kind::Model], bytes)
+}
+
+/// It begins as one of these messages, of this version. All else is not the queue's.
+fn is_of(kinds: &[Kind], bytes: &[u8]) -> bool {
     bytes.len() > common::KIND
         && bytes[..4] == MAGIC
         && bytes[common::VERSION] == VERSION
-        && bytes[common::KIND] == Kind::Update as u8
+        && kinds.iter().any(|kind| bytes[common::KIND] == *kind as u8)
 }
 
 fn update(bytes: &[u8]) -> What {
@@ -109,14 +119,7 @@ fn update(bytes: &[u8]) -> What {
     })
 }
 
-/// `olaf_status` looks at fixed offsets of the first two beats.
-fn is_answer(beats: &[Beat]) -> bool {
-    let [first, second, ..] = beats else { return false };
-    let bytes: Vec<u8> = first.data.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let kind = bytes[common::KIND];
-    bytes[..4] == MAGIC
-        && bytes[common::VERSION] == VERSION
-        && (kind == Kind::Acknowledgement as u8 || kind == Kind::Model as u8)
-        && bytes[common::FLAGS..common::FLAGS + 2] == [0, 0]
-        && second.keep >> (answer::PAYLOAD - BEAT - 1) & 1 == 1
+fn answer(bytes: Vec<u8>) -> What {
+    let is_read = Packet::new_checked(&bytes).and_then(|packet| Answer::parse(&packet)).is_ok();
+    if is_read { What::Answer(bytes) } else { What::Refused }
 }

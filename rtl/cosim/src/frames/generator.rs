@@ -1,10 +1,12 @@
 //! Random frames. What is drawn changes with every spell: how many flows, how long the updates, how wild
 //! their numbers, and how many frames are something else.
 
-use crate::frames::frame::{BEAT, Frame};
+use crate::frames::frame::{BEAT, Frame, is_update};
 use fastrand::Rng;
 use olaf_wire::offsets::{MAGIC, VERSION, answer, common, update};
-use olaf_wire::{Address, ClusterId, JobId, Session, Update, WorkerId};
+use olaf_wire::{
+    Address, Ages, Answer, ClusterId, Ends, JobId, QueueStatus, Session, Update, WorkerId,
+};
 
 /// Draws frames.
 pub(crate) struct Generator {
@@ -141,6 +143,9 @@ impl Generator {
 
     /// An answer, another message of ours, or anything.
     fn other(&mut self) -> Vec<u8> {
+        if self.chance.bool() {
+            return self.answer();
+        }
         let chance = &mut self.chance;
         let longest = self.longest;
         let length = *pick(chance, &[1, 63, 64, 65, 112, 113, 128, longest - 1, longest]);
@@ -158,17 +163,46 @@ impl Generator {
         }
         let common = length.min(common::WORKER);
         bytes[..common].copy_from_slice(&begin[..common]);
-        if length >= answer::PAYLOAD {
-            // Status of switches above that is more or less crowded than ours.
-            for at in [answer::ACTIVE_CLUSTERS, answer::SLOTS] {
-                bytes[at] = 0;
-                bytes[at + 1] = chance.u8(..20);
-            }
-            bytes[answer::SWITCHES] = *pick(chance, &[0, 1, 2, 255]);
-            if chance.bool() {
-                bytes[answer::ROUND_US..answer::ROUND_US + 2].fill(0);
-            }
-        }
+        bytes
+    }
+
+    /// An answer, with the status of a switch above that is more crowded than ours, or less.
+    fn answer(&mut self) -> Vec<u8> {
+        let chance = &mut self.chance;
+        let most = (self.longest - answer::PAYLOAD) / 4;
+        let lanes = *pick(chance, &[0, 0, 1, most, chance_lanes(most)]);
+        let (segment, delivered) = (chance.u32(..1 << 31), chance.u64(..));
+        let header = Answer {
+            address: Address {
+                job: JobId(chance.u32(..)),
+                cluster: ClusterId(chance.u32(..)),
+                worker: WorkerId(chance.u32(..)),
+                session: Session(chance.u32(..)),
+            },
+            acknowledges: chance.u32(..),
+            segment,
+            segments: segment + chance.u32(1..9),
+            model_version: chance.u32(..),
+            parameters: lanes as u32 + *pick(chance, &[0, 1, 1 << 31]),
+            epoch: chance.u32(..),
+            delivered_version: chance.u32(..),
+            delivered_newest_ns: chance.u64(..),
+            server_time_ns: chance.u64(..),
+            queue: QueueStatus {
+                active_clusters: chance.u16(..20),
+                slots: chance.u16(..20),
+                used: chance.u16(..),
+                switches: *pick(chance, &[0, 1, 2, 255]),
+                round_us: chance.u32(..) >> *pick(chance, &[0, 16]),
+            },
+            ages: Ages { own_us: chance.u32(..), mean_us: chance.u32(..) },
+            ends: Ends { newest: chance.u32(..), delivered, ended: chance.u64(..) & !delivered },
+        };
+        let lanes: Vec<u8> = (0..4 * lanes).map(|_| chance.u8(..)).collect();
+        let mut bytes = vec![0; answer::PAYLOAD + lanes.len()];
+        header.emit_in_wire_order(&lanes, &mut bytes);
+        // The byte behind the number of switches is no field.
+        bytes[answer::SWITCHES + 1] = chance.u8(..);
         bytes
     }
 
@@ -180,16 +214,18 @@ impl Generator {
             1 => bytes.resize(bytes.len() + chance.usize(1..2 * BEAT), 0),
             2 => bytes.resize(self.longest + chance.usize(1..=4 * BEAT), 0),
             3 => {
-                let field = *pick(
-                    chance,
-                    &[update::WEIGHT, update::CONTRIBUTORS, update::LANES, update::SEGMENTS],
-                );
+                let of_update =
+                    [update::WEIGHT, update::CONTRIBUTORS, update::LANES, update::SEGMENTS];
+                let of_answer =
+                    [answer::ENDED, answer::PARAMETERS, answer::LANES, answer::SEGMENTS];
+                let fields = if is_update(bytes) { of_update } else { of_answer };
+                let field = *pick(chance, &fields);
                 let value = *pick(chance, &[0, 0xff]);
                 let len = bytes.len();
                 bytes[field.min(len)..(field + 8).min(len)].fill(value);
             }
             _ => {
-                let at = chance.usize(..bytes.len().min(update::PAYLOAD));
+                let at = chance.usize(..bytes.len().min(answer::PAYLOAD));
                 bytes[at] ^= 1 << chance.u8(..8);
             }
         }

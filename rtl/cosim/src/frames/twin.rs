@@ -155,20 +155,23 @@ impl Twin {
     /// The last beat of a frame was taken.
     pub(super) fn frame_in(&mut self, frame: Frame) {
         let looked = self.looking.take();
-        self.counters[5] += u64::from(frame.answer);
         match frame.what {
             What::Framing => self.counters[0] += 1,
             What::TooLong => self.counters[1] += 1,
             What::Refused => self.counters[2] += 1,
             What::Update(contribution, lanes) => self.updates.push_back((contribution, lanes)),
-            What::Other(bytes) => {
-                // Two short frames may be equal: then nobody knows which of them was lost.
-                let fits = self.waiting + frame.beats.len() <= self.room;
-                let must_pass = fits && bytes.len() >= common::LEN;
-                let looked = looked.filter(|_| frame.answer);
-                self.others.push_back(Other { bytes, looked, must_pass });
+            What::Answer(bytes) => {
+                self.counters[5] += 1;
+                self.passes(bytes, frame.beats.len(), looked);
             }
+            What::Other(bytes) => self.passes(bytes, frame.beats.len(), None),
         }
+    }
+
+    fn passes(&mut self, bytes: Vec<u8>, beats: usize, looked: Option<Looked>) {
+        // Two short frames may be equal: then nobody knows which of them was lost.
+        let must_pass = self.waiting + beats <= self.room && bytes.len() >= common::LEN;
+        self.others.push_back(Other { bytes, looked, must_pass });
     }
 
     /// A frame has left.
