@@ -75,7 +75,9 @@ impl Switch {
             // Nobody here knows which ranks are behind other switches.
             return Err(WelcomeCode::Refused);
         }
-        if self.block_bytes([(join.datagram_bytes, join.block_bytes)].into_iter(), 1).is_none() {
+        // A partial result names each of the job's workers beside its lanes.
+        let wish = [(join.datagram_bytes, join.block_bytes)];
+        if block_bytes(wish.into_iter(), join.workers.max(1) as usize).is_none() {
             return Err(WelcomeCode::Refused);
         }
         let tenant = self.config.tenants.of(id).ok_or(WelcomeCode::Refused)?;
@@ -129,6 +131,10 @@ impl Switch {
         let most = tenant.max_workers.map_or(most, |workers| workers.min(most));
         let each = others.iter().map(|other| other.contributors);
         if each.fold(join.contributors, u32::saturating_add) > most {
+            return Err(WelcomeCode::Full);
+        }
+        let wishes = others.iter().map(|other| (other.datagram_bytes, other.block_bytes));
+        if block_bytes(wishes.chain(wish), others.len() + 1).is_none() {
             return Err(WelcomeCode::Full);
         }
         let candidate = Candidate {
@@ -222,7 +228,7 @@ impl Switch {
         let seated = job.seat();
         let wishes =
             seated.iter().map(|(_, candidate)| (candidate.datagram_bytes, candidate.block_bytes));
-        let block_bytes = self.block_bytes(wishes, seated.len());
+        let block_bytes = block_bytes(wishes, seated.len());
         let block_bytes = block_bytes.expect("each datagram has room for a block, see admit()");
         let beginning = self.beginning(id, &seated, block_bytes, from_above);
         let members = u32::try_from(seated.len()).expect("a lobby has at most MAX_RANKS workers");
@@ -300,22 +306,6 @@ impl Switch {
         let share = self.config.memory_bytes / u64::from(self.config.jobs);
         let slots = share / (4 * u64::from(block_bytes));
         u32::try_from(slots).unwrap_or(u32::MAX).clamp(1, self.config.slots)
-    }
-
-    /// Bytes of a block that fits every worker's datagrams, of their length and the wanted bytes of
-    /// a block; none where not even a line fits.
-    fn block_bytes(
-        &self,
-        wishes: impl Iterator<Item = (u32, u32)> + Clone,
-        workers: usize,
-    ) -> Option<u32> {
-        let words = u32::try_from(workers.div_ceil(64) * WORD).ok()?;
-        let longest = wishes.clone().map(|(datagram, _)| datagram).min()?;
-        let longest = longest.min(olaf_wire::offsets::MAX_DATAGRAM as u32);
-        let fits = longest.checked_sub(HEADER as u32 + words)? / LINE * LINE;
-        let wanted = wishes.map(|(_, block)| block).filter(|block| *block > 0).min();
-        let wanted = wanted.map_or(fits, |wanted| (wanted / LINE * LINE).max(LINE));
-        Some(fits.min(wanted)).filter(|bytes| *bytes > 0)
     }
 
     pub(super) fn handle_leave(
@@ -487,4 +477,16 @@ fn welcome_to(generation: &Generation, rank: u32, sent_at_us: u32) -> Welcome {
         sent_at_us,
         nonce: 0,
     }
+}
+
+/// Bytes of a block that fits every worker's datagrams, of their length and the wanted bytes of
+/// a block; none where not even a line fits.
+fn block_bytes(wishes: impl Iterator<Item = (u32, u32)> + Clone, workers: usize) -> Option<u32> {
+    let words = u32::try_from(workers.div_ceil(64) * WORD).ok()?;
+    let longest = wishes.clone().map(|(datagram, _)| datagram).min()?;
+    let longest = longest.min(olaf_wire::offsets::MAX_DATAGRAM as u32);
+    let fits = longest.checked_sub(HEADER as u32 + words)? / LINE * LINE;
+    let wanted = wishes.map(|(_, block)| block).filter(|block| *block > 0).min();
+    let wanted = wanted.map_or(fits, |wanted| (wanted / LINE * LINE).max(LINE));
+    Some(fits.min(wanted)).filter(|bytes| *bytes > 0)
 }

@@ -1,6 +1,7 @@
 //! Traces of datagrams: what comes in, and what goes out.
 
 mod cores;
+mod crowd;
 mod tree;
 
 use super::*;
