@@ -214,14 +214,23 @@ impl Switch {
             return Ok(Verdict::Drop(DropReason::UnknownJob));
         };
         self.counters.leaves += 1;
-        job.lobby.remove(&leave.session.0);
+        // A session is no secret: a good-bye counts from the worker's own address alone.
+        if let Some(candidate) = job.lobby.get(&leave.session.0) {
+            if candidate.peer != from.peer {
+                return Ok(Verdict::Drop(DropReason::WrongSender));
+            }
+            job.lobby.remove(&leave.session.0);
+        }
         let Some(term) = job.term.as_ref().filter(|term| term.number == leave.term) else {
             return Ok(Verdict::Absorb);
         };
         let member = term.members.iter().find(|(_, one)| one.session == leave.session);
-        let Some((source, _)) = member else {
+        let Some((source, member)) = member else {
             return Ok(Verdict::Drop(DropReason::NotAMember));
         };
+        if member.peer != from.peer {
+            return Ok(Verdict::Drop(DropReason::WrongSender));
+        }
         let source = *source;
         if let Some(closed) = term.closed {
             self.out.tell(now, from.peer, Message::Closed(closed));

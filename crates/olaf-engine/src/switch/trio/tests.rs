@@ -292,6 +292,38 @@ fn a_good_bye_and_operations_that_differ_end_the_term_with_a_name() {
 }
 
 #[test]
+fn a_good_bye_from_another_address_changes_nothing() {
+    let leave = |term, source: u8| Leave {
+        job: JOB,
+        term,
+        source,
+        session: Session(u32::from(source) + 1),
+        reason: Reason::Left,
+    };
+    let wrong = Verdict::Drop(DropReason::WrongSender);
+    // From a stranger, and from another member.
+    let mut trace = Trace::with(2, 0);
+    let term = trace.term;
+    for peer in [66, 0] {
+        assert_eq!(trace.recv(peer, |buf| leave(term, 1).emit(buf)), wrong);
+    }
+    let other = Leave { session: Session(99), ..leave(term, 1) };
+    let verdict = trace.recv(1, |buf| other.emit(buf));
+    assert_eq!(verdict, Verdict::Drop(DropReason::NotAMember));
+    assert_eq!(trace.sent(), []);
+    trace.sends(0, 0, 3);
+    trace.sends(1, 0, 4);
+    assert_eq!(trace.sent(), [(vec![0, 1], trace.result(0, 2, 7))]);
+    // A worker that still waits stays in the lobby, too.
+    let mut trace = Trace::new();
+    trace.hello(0, 2, 0);
+    assert_eq!(trace.recv(66, |buf| leave(0, 0).emit(buf)), wrong);
+    trace.hello(1, 2, 0);
+    let here = welcomes(&trace.sent());
+    assert_eq!(here.iter().filter(|(_, code, _)| *code == WelcomeCode::Welcome).count(), 2);
+}
+
+#[test]
 fn a_straggler_is_temporary_then_permanent_and_back_with_a_piece_in_time() {
     let mut trace = Trace::with(2, 20);
     let mut notices = Vec::new();

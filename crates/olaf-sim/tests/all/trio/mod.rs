@@ -2,6 +2,7 @@
 
 mod chaos;
 mod faults;
+mod forged;
 mod job;
 mod stragglers;
 mod tree;
