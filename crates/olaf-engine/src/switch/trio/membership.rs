@@ -97,12 +97,11 @@ impl Switch {
             self.close(now, hello.job, Reason::Left, Some(source));
             return true;
         }
-        let is_in_place = |source: u8, member: &Member| {
-            member.peer == from.peer || source == hello.source || now.since(member.heard) >= silence
-        };
-        let replaced = term.members.iter().find(|(source, one)| is_in_place(**source, one));
-        if let Some((source, _)) = replaced {
-            let source = *source;
+        // Anybody may want a worker's `src_id`: a worker that lives keeps it.
+        let gives_way = |one: &Member| one.peer == from.peer || now.since(one.heard) >= silence;
+        let given = term.members.iter().filter(|(_, one)| gives_way(one));
+        let replaced = given.map(|(source, _)| *source).min_by_key(|one| *one != hello.source);
+        if let Some(source) = replaced {
             self.close(now, hello.job, Reason::Joined, Some(source));
             return true;
         }
