@@ -33,6 +33,12 @@ impl Cookies {
         self.secret = Some((word(), word()));
     }
 
+    /// Whether addresses have to be proved.
+    #[must_use]
+    pub const fn are_demanded(&self) -> bool {
+        self.secret.is_some()
+    }
+
     /// Whether a join of the peer with that cookie comes from its address. 0 is no cookie.
     #[must_use]
     pub fn proves(&self, now: Instant, peer: PeerId, cookie: u32) -> bool {

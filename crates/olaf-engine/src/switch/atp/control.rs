@@ -79,9 +79,11 @@ impl Switch {
         }
     }
 
+    /// A good-bye. The server sees this switch's address alone, so this switch has to look where it comes from.
     pub(super) fn handle_leave(
         &mut self,
         now: Instant,
+        from: Source,
         packet: &AtpPacket<'_>,
         bytes: &[u8],
     ) -> Verdict {
@@ -93,11 +95,16 @@ impl Switch {
             return Verdict::Drop(DropReason::UnknownReceiver);
         };
         let of = (leave.job, leave.server);
-        if let Some(job) = self.jobs.get_mut(&of) {
-            job.forget(leave.session);
-            if job.is_empty() {
-                self.forget(of);
-            }
+        let Some(job) = self.jobs.get_mut(&of) else {
+            return Verdict::Drop(DropReason::UnknownJob);
+        };
+        match job.peer_of(leave.session) {
+            Some(peer) if peer == from.peer => job.forget(leave.session),
+            Some(_) => return Verdict::Drop(DropReason::WrongSender),
+            None => return Verdict::Drop(DropReason::NotAMember),
+        }
+        if job.is_empty() {
+            self.forget(of);
         }
         self.out.send_up(now, server, bytes.to_vec());
         Verdict::Absorb

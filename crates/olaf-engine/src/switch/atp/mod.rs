@@ -118,7 +118,7 @@ impl Switch {
                 self.handle_gradient(now, from, &packet)
             }
             Kind::Join if !is_above => self.handle_join(now, from, &packet),
-            Kind::Leave if !is_above => self.handle_leave(now, &packet, bytes),
+            Kind::Leave if !is_above => self.handle_leave(now, from, &packet, bytes),
             Kind::Parameters if is_above => self.handle_parameters(now, from, &packet, bytes),
             Kind::Welcome if is_above => self.handle_welcome(now, from, &packet, bytes),
             Kind::Closed if is_above => self.handle_closed(now, &packet, bytes),

@@ -75,11 +75,16 @@ impl Switch {
         header.ecn |= from.class.ecn() == Ecn::Marked;
         let values = packet.values();
         let known = self.jobs.get(&(header.job, header.server));
+        let is_known = known.is_some_and(|job| job.has_peer(from.peer));
+        self.counters.strangers += u64::from(!is_known);
+        if !is_known && self.cookies.are_demanded() {
+            // The server sees this switch's address alone: a stranger's gradient would count as a member's.
+            return Verdict::Drop(DropReason::NotAMember);
+        }
         let mut sum = core::mem::take(&mut self.sum);
         sum.clear();
-        let goes = if !known.is_some_and(|job| job.has_peer(from.peer)) {
+        let goes = if !is_known {
             // No state for strangers: the server decides about them.
-            self.counters.strangers += 1;
             leave(&mut header);
             header.resend = true;
             true

@@ -7,7 +7,7 @@ use crate::ids::{JobId, Session};
 use crate::party::{Tenant, Tenants};
 use alloc::vec;
 use core::time::Duration;
-use olaf_wire::atp::{Closed, Header, Join, Key, Upper, VALUES, Welcome};
+use olaf_wire::atp::{Closed, Header, Join, Key, Leave, Upper, VALUES, Welcome};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::{Reason, WelcomeCode};
 
@@ -353,6 +353,45 @@ fn strangers_and_wrong_directions_leave_no_state() {
     let other = Source::new(PortId::UPLINK, PeerId(91));
     let verdict = trace.switch.handle_packet(trace.now, other, &answer);
     assert_eq!(verdict, Verdict::Drop(DropReason::NotTheServer));
+}
+
+#[test]
+fn where_addresses_are_proved_the_server_hears_of_no_strangers_gradient() {
+    let mut trace = Trace::new(16, 2);
+    trace.switch.demand_proofs(alloc::boxed::Box::new(|| 40));
+    let refused = Verdict::Drop(DropReason::NotAMember);
+    assert_eq!(trace.recv_below(worker(66), &written(&piece(5, 1, 2), 9)), refused);
+    assert!(trace.up().is_empty());
+    trace.send(piece(5, 0, 2), 1);
+    trace.send(piece(5, 1, 2), 2);
+    let whole = Header { bitmap0: 3, edge: true, ..piece(5, 1, 2) };
+    assert_eq!(trace.up(), [(whole, 3)]);
+    assert_eq!(trace.switch.counters.strangers, 1);
+}
+
+#[test]
+fn a_good_bye_counts_from_its_workers_address_alone() {
+    let mut trace = Trace::new(16, 2);
+    let leave = |session| {
+        let mut bytes = vec![0; 64];
+        let leave = Leave { job: 1, server: 0, session: Session(session), life: 3 };
+        let len = leave.emit(&mut bytes);
+        bytes.truncate(len);
+        bytes
+    };
+    let drops = |reason| Verdict::Drop(reason);
+    for (peer, session, verdict) in [
+        (66, 101, drops(DropReason::WrongSender)),
+        (0, 101, drops(DropReason::WrongSender)),
+        (1, 177, drops(DropReason::NotAMember)),
+    ] {
+        assert_eq!(trace.recv_below(worker(peer), &leave(session)), verdict, "{peer} {session}");
+    }
+    let members = |trace: &Trace| trace.switch.statistics().jobs[0].workers;
+    assert_eq!((trace.leaves(PortId::UPLINK), members(&trace)), (vec![], 2));
+    assert_eq!(trace.recv_below(worker(1), &leave(101)), Verdict::Absorb);
+    assert_eq!(trace.leaves(PortId::UPLINK), [(vec![SERVER], leave(101))]);
+    assert_eq!(members(&trace), 1);
 }
 
 #[test]

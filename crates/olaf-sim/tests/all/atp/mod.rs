@@ -8,6 +8,7 @@ pub(crate) use arena::Arena;
 mod bytes;
 mod congestion;
 mod faults;
+mod forged;
 mod levels;
 mod membership;
 mod precision;

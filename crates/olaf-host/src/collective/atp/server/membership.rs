@@ -186,21 +186,33 @@ impl AtpServer {
         self.send(now, Receivers::One(peer), |buf| welcome.emit(buf));
     }
 
+    /// A good-bye. A session is no secret, so it counts from where the worker's joins come alone: from the
+    /// worker itself, or from the switch before the server, which has looked at the worker's address.
     pub(super) fn handle_leave(
         &mut self,
         now: Instant,
+        peer: PeerId,
         packet: &AtpPacket<'_>,
     ) -> Result<(), Refused> {
         let leave = Leave::parse(packet).map_err(Refused::Malformed)?;
         let of = (leave.job, leave.server);
         let job = self.jobs.get_mut(&of).ok_or(Refused::UnknownJob)?;
-        let waited = job.lobby.remove(&leave.session).is_some();
-        let current = job.current.as_ref();
-        let rank = current
-            .filter(|current| current.end.is_none())
-            .and_then(|current| current.rank_of(leave.session));
-        if rank.is_none() && !waited {
+        let open = job.current.as_ref().filter(|current| current.end.is_none());
+        let seat = open.and_then(|open| {
+            let rank = open.rank_of(leave.session)?;
+            Some((rank, open.members[rank].peer))
+        });
+        let waits = job.lobby.get(&leave.session).map(|member| member.peer);
+        if seat.is_none() && waits.is_none() {
             return Err(Refused::UnknownWorker);
+        }
+        let rank = seat.filter(|(_, at)| *at == peer).map(|(rank, _)| rank);
+        let waited = waits == Some(peer);
+        if rank.is_none() && !waited {
+            return Err(Refused::UnknownPeer);
+        }
+        if waited {
+            job.lobby.remove(&leave.session);
         }
         self.counts.leaves += 1;
         if rank.is_some() {

@@ -113,7 +113,7 @@ impl AtpServer {
                 taken
             }
             Kind::Join => self.handle_join(now, from.peer, &packet),
-            Kind::Leave => self.handle_leave(now, &packet),
+            Kind::Leave => self.handle_leave(now, from.peer, &packet),
             Kind::Parameters | Kind::Welcome | Kind::Closed => Err(Refused::WrongDirection),
         }
     }
