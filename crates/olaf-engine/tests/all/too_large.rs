@@ -1,8 +1,12 @@
-//! A list of jobs limits the operations of a job, where the engine's messages say how long one is.
+//! A list of jobs limits the operations of a job. The messages of `reduce` and Trio-ML say how long one is; the
+//! switch of iSwitch counts the packets of a vector.
 
 use olaf_engine::party::{Tenant, Tenants};
-use olaf_engine::switch::{reduce, trio};
-use olaf_engine::{DropReason, Engine, Instant, JobId, PeerId, PortId, Session, Source, Verdict};
+use olaf_engine::switch::{iswitch, reduce, trio};
+use olaf_engine::{
+    DropReason, Ecn, Engine, Instant, JobId, PeerId, PortId, Session, Source, TrafficClass, Verdict,
+};
+use olaf_wire::iswitch as is;
 use olaf_wire::reduce as re;
 use olaf_wire::trio as tr;
 
@@ -123,4 +127,101 @@ fn trio_takes_generations_up_to_the_limit_and_names_who_sent_a_longer_one() {
     assert_eq!(verdict, Verdict::Drop(DropReason::TooManyParameters));
     let [end] = closed[..] else { panic!("{closed:?}") };
     assert_eq!((end.reason, end.culprit), (re::Reason::Refused, 0));
+}
+
+/// A switch of iSwitch with one worker, whose packets have 200 floats.
+struct Vectors {
+    switch: iswitch::Switch,
+    generation: u8,
+}
+
+impl Vectors {
+    fn new() -> Self {
+        let config = iswitch::Config { tenants: limited(), ..iswitch::Config::default() };
+        let switch = iswitch::Switch::new(config, 9).unwrap();
+        let mut all = Self { switch, generation: 9 };
+        let join = is::Join {
+            generation: 0,
+            sender: is::Sender::Worker,
+            job: JobId(1),
+            session: Session(1),
+            rank: 0,
+            workers: 1,
+            contributors: 1,
+            packet_floats: 200,
+            operations: is::ANY,
+            sent_at_us: 1,
+            nonce: 0,
+        };
+        all.hears(is::CONTROL_CLASS, |buf| is::Control::Join(join).emit(buf));
+        all.gets();
+        all
+    }
+
+    fn hears(&mut self, class: u8, write: impl FnOnce(&mut [u8]) -> usize) -> Verdict {
+        let mut buf = [0; 2048];
+        let len = write(&mut buf);
+        let from = Source { class: TrafficClass::new(class, Ecn::NotCapable), ..WORKER };
+        self.switch.handle_packet(NOW, from, &buf[..len])
+    }
+
+    fn sends(&mut self, index: u64, floats: usize, last: bool) -> Verdict {
+        let seg = is::Seg { generation: self.generation, last, missing: 0, index };
+        self.hears(is::DATA_CLASS, |buf| is::emit_seg(seg, buf) + 4 * floats)
+    }
+
+    /// The results that the worker gets, and the end of the generation.
+    fn gets(&mut self) -> (Vec<u64>, Vec<is::Halt>) {
+        let (mut buf, mut results, mut ends) = ([0; 2048], Vec::new(), Vec::new());
+        while let Some(sent) = self.switch.poll_transmit(NOW, PortId::DOWNLINK, &mut buf) {
+            let bytes = &buf[..sent.len];
+            match is::Control::parse(bytes) {
+                _ if sent.class.dscp() == is::DATA_CLASS => {
+                    results.push(is::DataPacket::new_checked(bytes).unwrap().seg.index);
+                }
+                Ok(is::Control::Halt(halt)) => ends.push(halt),
+                _ => {}
+            }
+        }
+        (results, ends)
+    }
+}
+
+#[test]
+fn iswitch_takes_vectors_up_to_the_limit_and_names_who_sent_a_longer_one() {
+    let mut all = Vectors::new();
+    // Three vectors of 600 floats: what came before a last packet does not count for the next one.
+    for index in 0..9 {
+        assert_eq!(all.sends(index, 200, index % 3 == 2), Verdict::Absorb);
+    }
+    assert_eq!(all.gets(), ((0..9).collect(), vec![]));
+    (9..12).for_each(|index| assert_eq!(all.sends(index, 200, false), Verdict::Absorb));
+    let too_many = Verdict::Drop(DropReason::TooManyParameters);
+    assert_eq!(all.sends(12, 1, true), too_many);
+    let (results, ends) = all.gets();
+    assert_eq!(results, [9, 10, 11], "the packet beyond the limit has no result");
+    let [end] = ends[..] else { panic!("{ends:?}") };
+    assert_eq!((end.reason, end.culprit, end.index), (re::Reason::Refused, 0, 12));
+    assert_eq!(all.switch.statistics(NOW).refused["too_many_parameters"], 1);
+}
+
+#[test]
+fn iswitch_counts_packets_that_overtake_each_other() {
+    let mut all = Vectors::new();
+    // Packet 3 is beyond the limit, unless packet 1 is the last of its vector: that is not known yet.
+    for index in [3, 0, 2] {
+        assert_eq!(all.sends(index, 200, index == 3), Verdict::Absorb);
+    }
+    assert_eq!(all.sends(1, 200, true), Verdict::Absorb);
+    assert_eq!(all.gets().1, vec![]);
+    for (index, verdict) in [
+        (7, Verdict::Absorb),
+        (4, Verdict::Absorb),
+        (6, Verdict::Absorb),
+        (5, Verdict::Drop(DropReason::TooManyParameters)),
+    ] {
+        assert_eq!(all.sends(index, 200, false), verdict, "packet {index}");
+    }
+    let (results, ends) = all.gets();
+    assert_eq!((results, ends[0].index), (vec![4], 5), "what is behind the end has no result");
 }

@@ -1,5 +1,6 @@
 //! A job: its membership table, its generation, and the workers that wait for the next one.
 
+use super::length::Length;
 use crate::blocks::ByIndex;
 use crate::ids::{PeerId, Session};
 use crate::time::Instant;
@@ -57,6 +58,7 @@ pub(super) struct Generation {
     /// Their addresses: the receivers of results.
     pub(super) group: Arc<[PeerId]>,
     pub(super) table: ByIndex,
+    pub(super) length: Length,
     pub(super) packet_floats: u32,
     /// Workers of the whole job.
     pub(super) workers: u32,

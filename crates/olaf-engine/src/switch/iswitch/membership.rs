@@ -1,6 +1,7 @@
 //! Join, Leave, Reset and Halt: who takes part, and when a generation begins and ends.
 
 use super::job::{Candidate, End, Generation, Job};
+use super::length::Length;
 use super::{EVENT_LIMIT, Message, Switch};
 use crate::blocks::ByIndex;
 use crate::drop::DropReason;
@@ -174,6 +175,7 @@ impl Switch {
     /// Begins a generation with the members in the lobby. `above` is what the switch above says.
     pub(super) fn begin(&mut self, now: Instant, id: JobId, above: Option<(u8, Admission)>) {
         let number = self.free_number();
+        let most_floats = self.config.tenants.of(id).map_or(0, |tenant| tenant.most_parameters());
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let floats = job.lobby.values().map(|candidate| candidate.packet_floats).min();
         let mut packet_floats = floats.unwrap_or(1);
@@ -195,6 +197,7 @@ impl Switch {
             above: above.map(|(number, _)| number),
             group: members.iter().map(|member| member.peer).collect(),
             table: ByIndex::new(slots, weights),
+            length: Length::new(most_floats),
             members,
             packet_floats,
             workers: job.workers,

@@ -6,6 +6,7 @@
 //! | `membership`, `job` | Join, Leave, Halt: who is in the membership table, when a generation begins and ends |
 //! | `packets` | data packets, Help, FBcast, SetH, Ack |
 //! | `upward` | what a switch says to the switch above, and takes from it |
+//! | `length` | how long a vector may be |
 //! | `silence` | who is dead |
 //!
 //! The class of service tells our packets from all others, which pass untouched: [`Verdict::Forward`].
@@ -13,6 +14,7 @@
 mod config;
 mod counters;
 mod job;
+mod length;
 mod membership;
 mod outbox;
 mod packets;

@@ -66,7 +66,12 @@ impl Switch {
             floats: packet.floats,
         };
         let rank = current.members[member as usize].rank;
-        match current.table.meet(&piece) {
+        let met = current.table.meet(&piece);
+        if current.length.is_exceeded(&current.table) {
+            self.close(now, id, Reason::Refused, rank);
+            return Verdict::Drop(DropReason::TooManyParameters);
+        }
+        match met {
             Met::Opened | Met::Added | Met::Held | Met::Occupied => {}
             Met::Complete => self.sum_is_complete(now, id, seg.index, false),
             Met::Late | Met::Repeated => {

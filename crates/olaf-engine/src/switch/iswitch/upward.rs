@@ -133,7 +133,12 @@ impl Switch {
         let fits = packet.floats.len() <= current.packet_floats as usize * 4;
         if fits && current.table.finish(seg.index, seg.last, contributors, packet.floats) {
             self.counters.results_above += 1;
+            // Members may not have sent it, where the switch above went without this one.
+            let is_too_long = current.length.is_exceeded(&current.table);
             self.broadcast(now, id, seg.index);
+            if is_too_long {
+                self.close(now, id, Reason::Refused, ANY);
+            }
         } else {
             self.counters.results_above_again += 1;
         }

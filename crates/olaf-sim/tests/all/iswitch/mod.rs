@@ -5,6 +5,7 @@ mod faults;
 mod granularity;
 mod hops;
 mod job;
+mod length;
 mod membership;
 mod partial;
 mod party;
