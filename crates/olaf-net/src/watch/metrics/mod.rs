@@ -56,8 +56,8 @@ pub fn unmapped(status: &Value) -> Vec<String> {
 #[must_use]
 pub fn catalogue() -> Vec<(String, &'static str, &'static str)> {
     let mut all = BTreeMap::new();
-    let own = table::OWN.iter();
-    for row in table::ROLES.iter().flat_map(|(_, rows)| *rows).chain(own) {
+    let shared = table::OWN.iter().chain(table::KEYS);
+    for row in table::ROLES.iter().flat_map(|(_, rows)| *rows).chain(shared) {
         let (name, kind) = match row.kind {
             Kind::Counter => (format!("{}_total", row.name), "counter"),
             Kind::Gauge | Kind::Count(_) => (row.name.to_owned(), "gauge"),
@@ -75,8 +75,8 @@ fn rows_of(status: &Value) -> &'static [(Row, Path)] {
     static PARSED: OnceLock<Parsed> = OnceLock::new();
     let parsed = PARSED.get_or_init(|| {
         let parse = |rows: &'static [Row]| {
-            let own = table::OWN.iter();
-            own.chain(rows).map(|row| (*row, Path::parse(row.path))).collect()
+            let shared = table::OWN.iter().chain(table::KEYS);
+            shared.chain(rows).map(|row| (*row, Path::parse(row.path))).collect()
         };
         table::ROLES.iter().map(|(role, rows)| (*role, parse(rows))).collect()
     });

@@ -1,12 +1,12 @@
 //! The table itself, without a role.
 
-use super::table::{Kind, OWN, ROLES, Row};
+use super::table::{KEYS, Kind, OWN, ROLES, Row};
 use super::*;
 use serde_json::json;
 use std::collections::BTreeMap;
 
 fn rows() -> impl Iterator<Item = &'static Row> {
-    ROLES.iter().flat_map(|(_, rows)| *rows).chain(OWN)
+    ROLES.iter().flat_map(|(_, rows)| *rows).chain(OWN).chain(KEYS)
 }
 
 #[test]
@@ -14,7 +14,7 @@ fn a_name_has_one_type_and_within_a_role_one_help() {
     let mut kinds = BTreeMap::new();
     for (role, rows) in ROLES {
         let mut helps = BTreeMap::new();
-        let rows = rows.iter().chain(OWN).filter(|row| !matches!(row.kind, Kind::Left));
+        let rows = rows.iter().chain(OWN).chain(KEYS).filter(|row| !matches!(row.kind, Kind::Left));
         for row in rows {
             let kind = std::mem::discriminant(&row.kind);
             assert_eq!(*kinds.entry(row.name).or_insert(kind), kind, "{}", row.name);
@@ -78,6 +78,32 @@ fn a_text_from_the_network_cannot_break_a_line() {
     let status = json!({"role": "switch", "refused": {"a\"b\n\\": 1}});
     let text = metrics(&status);
     assert!(text.contains(r#"olaf_refused_datagrams_total{reason="a\"b\n\\"} 1.0"#), "{text}");
+}
+
+#[test]
+fn what_keys_kept_out_is_counted_at_the_role_and_at_each_engine() {
+    let keys = json!({
+        "received": 9, "opened": 4, "handshakes": 3, "reclassified": 2, "sealed": 5,
+        "refused": {"no_seal": 1, "full": 1}, "associations": 1, "associations_begun": 2, "waiting": 0,
+    });
+    let status = json!({"role": "switch", "keys": keys, "iswitch": {"keys": keys}});
+    assert_eq!(unmapped(&status), Vec::<String>::new());
+    let text = metrics(&status);
+    for (name, labels, value) in [
+        ("reclassified_datagrams_total", "", 2.0),
+        ("refused_datagrams_total", "reason=\"full\"", 1.0),
+        ("received_datagrams_total", "", 9.0),
+        ("datagrams_total", "fate=\"opened\"", 4.0),
+        ("sent_datagrams_total", "fate=\"sealed\"", 5.0),
+        ("associations", "", 1.0),
+    ] {
+        for engine in ["", "engine=\"iswitch\""] {
+            let all: Vec<_> = [engine, labels].into_iter().filter(|one| !one.is_empty()).collect();
+            let all = if all.is_empty() { String::new() } else { format!("{{{}}}", all.join(",")) };
+            let line = format!("olaf_keys_{name}{all} {value:.1}");
+            assert!(text.lines().any(|found| found == line), "{line} in {text}");
+        }
+    }
 }
 
 #[test]

@@ -4,12 +4,14 @@
 //! A label is never `job` or `instance`, because Prometheus gives those names to its own labels.
 
 mod every;
+mod keys;
 mod server;
 mod sum;
 mod switch;
 mod worker;
 
 pub(super) use every::OWN;
+pub(super) use keys::KEYS;
 
 /// What a field becomes.
 #[derive(Clone, Copy, Debug)]
