@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from forging import Attacker
 from parties import Party
+from sum_formats import FORMATS, Format
+from sum_parties import Stranger
 
 
 @pytest.fixture
@@ -40,3 +42,23 @@ def attacker(switch: Party) -> Iterator[Attacker]:
     one = Attacker(switch.place)
     yield one
     one.close()
+
+
+@pytest.fixture(params=list(FORMATS))
+def form(request: pytest.FixtureRequest) -> Format:
+    """Each protocol that sums."""
+    return FORMATS[request.param]
+
+
+@pytest.fixture
+def stranger() -> Iterator[Callable[..., Stranger]]:
+    """Makes strangers, which end with the test."""
+    all_of: list[Stranger] = []
+
+    def appears(target: tuple[str, int], host: str = "127.0.0.1") -> Stranger:
+        all_of.append(Stranger(target, host))
+        return all_of[-1]
+
+    yield appears
+    for one in all_of:
+        one.close()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -51,6 +52,17 @@ class Party:
     def events(self) -> list[dict[str, Any]]:
         read: list[dict[str, Any]] = self._ask("events")
         return read
+
+    def place_of(self, engine: str) -> tuple[str, int]:
+        """Where one of its engines listens."""
+        host, _, port = self._ask("addresses")[engine].rpartition(":")
+        return host, int(port)
+
+    def metrics(self) -> list[str]:
+        """The lines of `/metrics`; it needs `metrics` in its configuration."""
+        with urllib.request.urlopen(f"http://{self._ask('metrics')}/metrics", timeout=20) as answer:
+            text: str = answer.read().decode()
+        return text.splitlines()
 
     def memory_mib(self) -> float:
         """Memory that is really there."""

@@ -23,6 +23,7 @@ from forging import (
 )
 from parties import SIZE, Honest, Party
 from relay import Path, Relay
+from sum_parties import awaits_metric
 from waiting import until
 
 PUSHES = 60
@@ -84,6 +85,17 @@ def test_worker_ids_of_one_address_keep_no_worker_out(switch: Party, attacker: A
     assert len(switch.stats()["workers"]) <= 257
     goes_on(Honest(switch.address, 2))
     goes_on(honest)
+
+
+def test_who_finds_a_switch_full_is_counted_in_the_metrics(
+    party: Callable[..., Party], server: Party
+) -> None:
+    switch = party("switch", upstream=server.address, metrics="127.0.0.1:0")
+    crowd = Attacker(switch.place)
+    for worker in range(400):
+        crowd.send(crowd.join(SIZE, worker=worker))
+    awaits_metric(switch, "olaf_refused_datagrams_total", 'reason="full"')
+    crowd.close()
 
 
 def test_a_fetch_of_a_stranger_is_not_answered(

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from waiting import until
 
+import olaf
 from conftest import Network
 from olaf import _olaf
 
@@ -41,3 +43,12 @@ def test_the_catalogue_names_what_a_scrape_shows(network: Network) -> None:
 def test_what_is_no_json_is_refused() -> None:
     with pytest.raises(ValueError, match="expected"):
         _olaf.metrics("no")
+
+
+def test_who_finds_an_engine_full_is_counted_in_the_metrics(network: Network) -> None:
+    jobs = [{"job": 2, "max_workers": 1}]
+    switch = network.switch("127.0.0.1:9", engines=["reduce"], metrics="127.0.0.1:0", jobs=jobs)
+    with pytest.raises(olaf.RefusedError, match="max_workers"):
+        olaf.connect_sum(switch.address, job=2, workers=2, timeout_s=5.0)
+    line = 'olaf_sum_refused_datagrams_total{engine="reduce",reason="full"} 1.0'
+    until(lambda: line in read(switch.metrics_address, "/metrics"), line)

@@ -114,6 +114,24 @@ def test_engines_that_sum_have_the_same_list(network: Network, protocol: str) ->
         assert alone.workers == 1
 
 
+@pytest.mark.parametrize("protocol", ["reduce", "iswitch", "trio", "atp"])
+def test_no_sum_is_longer_than_its_job_may_have(network: Network, protocol: str) -> None:
+    engines = [protocol, "atp_server"] if protocol == "atp" else [protocol]
+    jobs = [{"job": 1, "max_parameters": 1_000}, {"job": 2}]
+    switch = network.switch("127.0.0.1:9", engines=engines, jobs=jobs)
+    for job, longest in ((1, 1_000), (2, 5_000)):
+        with olaf.connect_sum(switch.address, job=job, workers=1, protocol=protocol) as alone:
+            for _ in range(3):
+                array = np.full(longest, 2.0, np.float32)
+                alone.all_reduce(array)
+                assert np.all(array == 2.0)
+            if job == 1:
+                with pytest.raises(olaf.SumError, match="its log names the reason"):
+                    alone.all_reduce(np.zeros(1_001, np.float32))
+    refused = stats(switch)[engines[-1]]["refused"]
+    assert refused["too_many_parameters"] > 0
+
+
 @pytest.mark.parametrize(
     ("jobs", "told"),
     [
