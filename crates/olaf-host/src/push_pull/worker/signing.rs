@@ -33,7 +33,8 @@ pub(super) struct Signatures {
     signer: Option<Box<dyn Signer>>,
     /// The life of the server that answered a question of this worker's.
     proven: Option<Proven>,
-    /// The newest signatures with right tags, in the order in which they came.
+    /// The newest signatures with right tags, in the order in which they came. Those of another life of
+    /// the server are of no use, and give way to newer ones.
     good: VecDeque<Signature>,
     /// Numbers of the last questions.
     questions: VecDeque<u64>,
@@ -171,11 +172,9 @@ impl Worker {
         signatures.questions.drain(..=at);
         signatures.in_vain = 0;
         let before = signatures.proven.replace(Proven { epoch: said.epoch, oldest: said.oldest });
-        if before.is_none_or(|before| before.epoch != said.epoch) {
-            if self.models.is_old_epoch(said.epoch) {
-                self.models.is_back();
-            }
-            signatures.good.retain(|good| good.epoch == said.epoch);
+        let is_new = before.is_none_or(|before| before.epoch != said.epoch);
+        if is_new && self.models.is_old_epoch(said.epoch) {
+            self.models.is_back();
         }
         self.heard_server(now, said.epoch);
         // The server cannot sign what it has given up.
