@@ -200,6 +200,33 @@ fn a_job_whose_server_does_not_answer_holds_no_credits_of_others() {
 }
 
 #[test]
+fn each_job_may_have_one_update_on_its_way_also_where_credits_are_fewer_than_jobs() {
+    let credits = CreditPacer::new(2, core::time::Duration::from_secs(3600));
+    let mut link = Link::<Of>::new(Pacer::Credit(credits))
+        .with_datagrams(64)
+        .shared_by_jobs(Shares::default())
+        .with_queues(QueueKind::Fifo, None, 64);
+    let mut counts = [0; 4];
+    for (job, cluster) in [(1, 1), (2, 1), (3, 1), (1, 2), (2, 2), (3, 2)] {
+        link.arrive(Instant(0), &update(job, cluster, 1));
+    }
+    let mut left = unanswered(&mut link, &mut counts);
+    left.sort_unstable();
+    assert_eq!(left, [1, 2, 3]);
+    link.acknowledge(Acknowledged::Job(JobId(2)), counts[2]);
+    assert_eq!(unanswered(&mut link, &mut counts), [2]);
+}
+
+#[test]
+fn a_slot_does_not_change_hands_between_equals() {
+    let mut link = shared(QueueKind::Fifo, 1, Shares::default());
+    assert!(matches!(link.arrive(Instant(0), &update(1, 1, 1)), Outcome::Appended(_)));
+    for job in [2, 3] {
+        assert_eq!(link.arrive(Instant(0), &update(job, 1, 1)), Outcome::Dropped);
+    }
+}
+
+#[test]
 fn more_jobs_than_slots_take_turns() {
     let mut link = shared(QueueKind::Merging, 2, Shares::default());
     let mut left = Vec::new();

@@ -61,18 +61,53 @@ mod tests {
 
     use alloc::vec::Vec;
 
+    /// Numbers around the newest one: on by a few, on by nearly a window, and back as far as the window and a
+    /// little farther.
+    fn steps() -> impl Strategy<Value = Vec<i64>> {
+        let far = WINDOW as i64;
+        let step = prop_oneof![
+            8 => 1..4_i64,
+            3 => -40..1_i64,
+            1 => far - 200..far + 200,
+            3 => -far - 4..-far + 4,
+        ];
+        proptest::collection::vec(step, 1..600)
+    }
+
+    /// A window, and a set of all numbers that came.
+    #[derive(Default)]
+    struct Both {
+        window: Window,
+        all: BTreeSet<u64>,
+    }
+
+    impl Both {
+        fn comes(&mut self, number: u64) {
+            let newest = self.all.last().copied();
+            let too_old = newest.is_some_and(|newest: u64| number + WINDOW <= newest);
+            let is_new = !too_old && !self.all.contains(&number);
+            assert_eq!(self.window.is_new(number), is_new, "{number} after {newest:?}");
+            if is_new {
+                self.window.take(number);
+                self.all.insert(number);
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn it_agrees_with_a_set_of_all_numbers(numbers in numbers()) {
-            let (mut window, mut all) = (Window::default(), BTreeSet::new());
-            for number in numbers {
-                let newest = all.last().copied();
-                let too_old = newest.is_some_and(|newest: u64| number + WINDOW <= newest);
-                prop_assert_eq!(window.is_new(number), !too_old && !all.contains(&number));
-                if window.is_new(number) {
-                    window.take(number);
-                    all.insert(number);
-                }
+            let mut both = Both::default();
+            numbers.into_iter().for_each(|number| both.comes(number));
+        }
+
+        #[test]
+        fn it_agrees_with_a_set_at_its_own_edges(steps in steps()) {
+            let mut both = Both::default();
+            both.comes(5000);
+            for step in steps {
+                let newest = both.all.last().copied().unwrap_or_default();
+                both.comes(newest.saturating_add_signed(step));
             }
         }
     }
