@@ -90,8 +90,11 @@ fn who_fills_the_server_with_trained_jobs_and_goes_keeps_others_out_for_a_day_at
     assert_eq!((net.trains(2_000), net.jobs().len()), (FULL, 1_024), "a pause overnight");
     assert_eq!(net.server.statistics(net.now).refused["full"], 2);
     // Who fell silent counts as gone a minute later.
+    assert!(!net.server.statistics(net.now).arrivals.hops.is_empty());
     net.waits(3 * MINUTE, MINUTE / 4);
     assert_eq!(net.jobs(), Vec::<u32>::new());
+    let senders = &net.server.statistics(net.now).arrivals.hops;
+    assert!(senders.is_empty(), "the numbers of {} senders", senders.len());
     let told = net.told();
     let (mut jobs, mut idle) = (Vec::new(), Vec::new());
     for event in told {

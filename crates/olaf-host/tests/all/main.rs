@@ -4,12 +4,14 @@
 //! `make lint` checks that no file is missing here.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod atp_server;
 mod checkpoint;
 mod collecting;
 mod forgetting;
 mod hostile;
 mod layouts;
 mod merges;
+mod refusals;
 mod several_switches;
 mod signatures;
 mod starving;

@@ -4,7 +4,7 @@
 use olaf_engine::{Engine, Instant, PeerId, PortId, Source, Verdict};
 use olaf_host::push_pull::server::{Aggregate, RuleConfig, ServerGate, Step};
 use olaf_host::{Server, ServerConfig};
-use olaf_wire::{Answer, JobId, Packet, Update};
+use olaf_wire::{Answer, JobId, Leave, Packet, Update};
 use std::time::Duration;
 
 const NOW: Instant = Instant(1_000_000_000);
@@ -144,5 +144,35 @@ fn each_contributor_of_a_merge_that_the_gate_keeps_out_is_counted() {
         let job = &server.statistics(NOW).jobs[0];
         let fates = &job.fates;
         assert_eq!((job.received, fates.delivered_merged, fates.gated), (6, 3, 3), "{aggregate:?}");
+    }
+}
+
+#[test]
+fn a_round_does_not_wait_for_a_worker_that_has_left_or_fell_silent() {
+    for leaves in [true, false] {
+        let mut server = server(Aggregate::Round { deadline: Duration::from_secs(60) });
+        for worker in 0..2 {
+            merged(&mut server, worker + 1, |update| {
+                (update.address, update.contributors) = (olaf_samples::address(1, 0, worker), 1);
+            });
+        }
+        let version = |server: &Server| server.model(JobId(1)).unwrap().0;
+        assert_eq!(version(&server), 1, "worker 2 is missing");
+        let mut buf = [0; 512];
+        if leaves {
+            let len = Leave { address: olaf_samples::address(1, 0, 2) }.emit(&mut buf);
+            send(&mut server, NOW, &buf[..len]);
+        } else {
+            let later = |ms| NOW + Duration::from_millis(ms);
+            for worker in 0..2 {
+                let join = olaf_samples::join(olaf_samples::address(1, 0, worker), 1, 1);
+                let len = join.emit(&mut buf);
+                send(&mut server, later(1_900), &buf[..len]);
+            }
+            server.handle_timeout(later(1_950));
+            assert_eq!(version(&server), 1);
+            server.handle_timeout(later(2_100));
+        }
+        assert_eq!(version(&server), 2);
     }
 }

@@ -28,17 +28,22 @@ fn address() -> Address {
     olaf_samples::address(1, 0, 7)
 }
 
+/// A life of the server.
+fn server(epoch: u32) -> Server {
+    // Of one version alone is anything known: whoever asks for an older one hears of the newest.
+    let config = ServerConfig { keep_versions: 1, ..ServerConfig::default() };
+    let mut server = Server::new(config, epoch).unwrap();
+    server.sign_models(Toy::with_secret(SECRET, epoch));
+    server
+}
+
 impl Pair {
     fn new(keeps: (bool, bool)) -> Self {
-        // Of one version alone is anything known: whoever asks for an older one hears of the newest.
-        let config = ServerConfig { keep_versions: 1, ..ServerConfig::default() };
-        let mut server = Server::new(config, 9).unwrap();
-        server.sign_models(Toy::with_secret(SECRET, 1));
         let mut worker = Worker::new(WorkerConfig::new(address(), SERVER));
         worker.check_models(Toy::with_secret(SECRET, 2));
         let now = Instant(1_000_000_000);
         worker.join(now, &[&[1.0]]).unwrap();
-        Self { now, server, worker, keeps, kept: Vec::new(), hops: 0 }
+        Self { now, server: server(9), worker, keeps, kept: Vec::new(), hops: 0 }
     }
 
     fn joined() -> Self {
@@ -218,6 +223,73 @@ fn with_a_newer_version_the_older_one_that_waits_is_of_no_use() {
     pair.gives(&pair.kept_of(3)).unwrap();
     assert_eq!((pair.version(), pair.counts().held), (3, 0));
     assert_eq!(pair.gives(&pair.kept_of(2)), Err(Refused::OldVersion));
+}
+
+#[test]
+fn of_the_versions_that_wait_the_first_and_the_last_stay() {
+    for (signed, others) in [(2, [3, 4]), (4, [2, 3])] {
+        let mut pair = Pair::joined();
+        pair.keeps = (true, true);
+        (2..5).for_each(|version| pair.pushes_and_waits_for_the_signature(version));
+        assert_eq!((pair.counts().held, pair.worker.statistics(pair.now).models_missed), (2, 1));
+        pair.gives(&pair.kept_of(signed)).unwrap();
+        assert_eq!(pair.version(), signed, "not one of {others:?}");
+    }
+}
+
+#[test]
+fn a_signature_of_another_life_or_another_cut_is_refused() {
+    let mut pair = Pair::joined();
+    pair.keeps = (true, true);
+    pair.pushes_and_waits_for_the_signature(2);
+    let own = pair.kept_of(2);
+    for (said, why) in [
+        (Signature { epoch: 8, ..own }, Refused::UnknownEpoch),
+        (Signature { segment_lanes: 1, ..own }, Refused::WrongSize),
+        (Signature { parameters: 2, ..own }, Refused::WrongSize),
+        (Signature { question: 77, ..own }, Refused::NotAsked),
+    ] {
+        assert_eq!(pair.gives(&signed(said)), Err(why), "{said:?}");
+        assert_eq!((pair.version(), pair.counts().held), (1, 1));
+    }
+    pair.gives(&own).unwrap();
+    assert_eq!(pair.version(), 2);
+}
+
+#[test]
+fn an_address_that_proved_nothing_gets_no_signature() {
+    let mut server = server(9);
+    let mut drawn = 0;
+    server.demand_proofs(Box::new(move || {
+        drawn += 1;
+        drawn
+    }));
+    let now = Instant(1_000_000_000);
+    let mut buf = [0; 512];
+    let victim = Source::end(PeerId(8));
+    let join = olaf_samples::join(olaf_samples::address(1, 1, 8), 1, 2208).emit(&mut buf);
+    assert_eq!(server.handle_packet(now, victim, &buf[..join]), Verdict::Absorb);
+    while server.poll_transmit(now, PortId(0), &mut buf).is_some() {}
+    let ask = AskSignature { address: olaf_samples::address(1, 1, 8), version: 0, question: 3 };
+    let len = ask.emit(&mut buf);
+    let asked = taken(server.handle_packet(now, victim, &buf[..len]));
+    assert_eq!(asked, Err(Refused::NotProven));
+    assert!(server.poll_transmit(now, PortId(0), &mut buf).is_none());
+}
+
+#[test]
+fn a_model_of_the_server_s_former_life_that_waits_is_not_taken_for_one_of_the_new_life() {
+    let mut pair = Pair::joined();
+    pair.keeps = (true, true);
+    pair.pushes_and_waits_for_the_signature(2);
+    pair.server = server(10);
+    pair.keeps = (false, false);
+    pair.run(1_500);
+    // The new life has the worker's model of version 1, as a version 2 of its own.
+    assert_eq!(pair.server.model(JobId(1)).unwrap().0, 2);
+    assert_eq!(pair.worker.model().unwrap().lanes, [1.0]);
+    let counts = pair.counts();
+    assert_eq!((pair.version(), counts.held, counts.forged, counts.unsigned), (2, 0, 0, 0));
 }
 
 #[test]
