@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 from bench import RTL
+from verilated import verilated
 
 # `make rtl-long` sets RTL_SUMS. A quotient takes some forty times as long as a product.
 COUNT = int(os.environ.get("RTL_SUMS", "20_000_000")) // 10
@@ -15,21 +16,9 @@ COUNT = int(os.environ.get("RTL_SUMS", "20_000_000")) // 10
 
 def run(top: str, parameters: dict[str, str], program: str, *defines: str, count: int) -> str:
     """Verilate a module, build a program of this folder on it; return what the program prints."""
-    name = "-".join([top, *(f"{key}{value}" for key, value in parameters.items())])
-    build = RTL / "build" / "verilated" / name.replace("'", "_")
-    build.mkdir(parents=True, exist_ok=True)
-    here = RTL / "tb" / "f64"
-    (build / "top.h").write_text(f'#pragma once\n#include "V{top}.h"\n#define TOP V{top}\n')
-    flags = " ".join(["-O2", f"-I{here}", *(f"-D{define}" for define in defines)])
-    command = [
-        *("verilator", "--cc", "--exe", "--build", "-O3", "--x-assign", "fast"),
-        *("-Wall", "--default-language", "1364-2005", f"-I{RTL / 'rtl'}"),
-        *("--Mdir", str(build), "--top-module", top, "-CFLAGS", flags),
-        *(f"-G{key}={value}" for key, value in parameters.items()),
-        *(str(RTL / "rtl" / f"{top}.v"), str(here / program)),
-    ]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    command = [str(build / f"V{top}"), str(count), "1"]
+    flags = " ".join(f"-D{define}" for define in defines)
+    built = verilated(top, RTL / "tb" / "f64" / program, parameters, flags=flags)
+    command = [built, str(count), "1"]
     return subprocess.run(command, check=False, capture_output=True, text=True).stdout
 
 

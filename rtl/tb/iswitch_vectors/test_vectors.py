@@ -7,21 +7,13 @@ import subprocess
 
 import pytest
 from bench import RTL
+from verilated import verilated
 
 
 @pytest.fixture(scope="module", name="built")
 def _built() -> str:
-    build = RTL / "build" / "verilated" / "iswitch_vectors"
-    build.mkdir(parents=True, exist_ok=True)
-    command = [
-        *("verilator", "--cc", "--exe", "--build", "-O3", "--x-assign", "unique"),
-        *("--x-initial", "unique", "-Wall", "--default-language", "1364-2005"),
-        *(f"-I{RTL / 'rtl'}", "--Mdir", str(build), "--top-module", "iswitch_accelerator"),
-        *("-CFLAGS", "-O2", str(RTL / "rtl" / "iswitch_accelerator.v")),
-        str(RTL / "tb" / "iswitch_vectors" / "vectors.cpp"),
-    ]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return str(build / "Viswitch_accelerator")
+    program = RTL / "tb" / "iswitch_vectors" / "vectors.cpp"
+    return verilated("iswitch_accelerator", program, undefined="unique", name="iswitch_vectors")
 
 
 @pytest.mark.parametrize(
