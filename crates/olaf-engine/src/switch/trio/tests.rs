@@ -324,6 +324,35 @@ fn a_good_bye_from_another_address_changes_nothing() {
 }
 
 #[test]
+fn a_newcomer_gets_the_place_of_a_worker_that_is_silent_and_of_no_other() {
+    let mut trace = Trace::with(2, 20);
+    let newcomer = Hello {
+        job: JOB,
+        term: 0,
+        source: 1,
+        sources: 1,
+        newest: 0,
+        session: Session(50),
+        workers: 2,
+        gradients: 4,
+        timeout_ms: 20,
+        window: 8,
+        sent_at_us: 3,
+        nonce: 0,
+    };
+    trace.recv(66, |buf| newcomer.emit(buf));
+    assert_eq!(welcomes(&trace.sent()), [(66, WelcomeCode::Waiting, 2)]);
+    // Worker 0 goes on, and worker 1 is heard no more.
+    trace.after(trace.switch.config.silence - MS);
+    trace.asks(0, 0, 0, 0);
+    trace.after(MS);
+    trace.sent();
+    trace.recv(66, |buf| newcomer.emit(buf));
+    let closed = trace.closed(Reason::Joined, 1);
+    assert!(trace.sent().contains(&(vec![0, 1], closed)));
+}
+
+#[test]
 fn a_straggler_is_temporary_then_permanent_and_back_with_a_piece_in_time() {
     let mut trace = Trace::with(2, 20);
     let mut notices = Vec::new();
