@@ -219,9 +219,12 @@ fn each_job_may_have_one_update_on_its_way_also_where_credits_are_fewer_than_job
 
 #[test]
 fn a_slot_does_not_change_hands_between_equals() {
-    let mut link = shared(QueueKind::Fifo, 1, Shares::default());
-    assert!(matches!(link.arrive(Instant(0), &update(1, 1, 1)), Outcome::Appended(_)));
-    for job in [2, 3] {
+    let mut link = shared(QueueKind::Fifo, 2, Shares::default());
+    // One is on the wire, and another waits.
+    for job in [1, 2] {
+        assert!(matches!(link.arrive(Instant(0), &update(job, 1, 1)), Outcome::Appended(_)));
+    }
+    for job in [3, 4] {
         assert_eq!(link.arrive(Instant(0), &update(job, 1, 1)), Outcome::Dropped);
     }
 }

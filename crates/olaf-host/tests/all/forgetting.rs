@@ -3,7 +3,7 @@
 use olaf_engine::party::{Tenant, Tenants};
 use olaf_engine::{DropReason, Engine, Event, Instant, PeerId, Source, Verdict};
 use olaf_host::{Refused, Server, ServerConfig};
-use olaf_wire::{JobId, Join, Leave, WelcomeCode};
+use olaf_wire::{Fetch, JobId, Join, Leave, WelcomeCode};
 use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -197,6 +197,22 @@ fn a_version_that_follows_a_worker_s_claim_has_to_be_on_the_disk_too() {
     net.server.note_saved(JobId(1), revision(&net));
     net.waits(MINUTE, MINUTE);
     assert_eq!(net.jobs(), Vec::<u32>::new());
+}
+
+#[test]
+fn a_cluster_stays_as_long_as_one_of_its_workers_is_heard() {
+    let mut net = Net::new(ServerConfig::default());
+    net.trains(1).unwrap();
+    let clusters = |net: &Net| net.server.statistics(net.now).jobs[0].clusters.len();
+    let address = olaf_samples::address(1, 0, 1);
+    let fetch = Fetch { address, version: 0, first: 0, mask: 1, have_version: 0 };
+    for _ in 0..70 {
+        net.gives(1, |buf| fetch.emit(buf)).unwrap();
+        net.waits(Duration::from_secs(1), Duration::from_secs(1));
+        assert_eq!(clusters(&net), 1);
+    }
+    net.waits(2 * MINUTE, Duration::from_secs(1));
+    assert_eq!(clusters(&net), 0);
 }
 
 #[test]
