@@ -213,8 +213,11 @@ def test_workers_that_lose_results_at_different_moments_agree(seed: int) -> None
         dies_after = chance.randrange(steps // 2)
         mutes = {dies_after + ahead: chance.choice(relays) for ahead in (0, at_once // 2)}
         reached = threading.Event()
+        begun = threading.Barrier(WORKERS)
+        """A worker whose way is mute before it heard that the job begins would wait in vain."""
 
         def work(connection: SumConnection) -> Any:
+            begun.wait(PATIENCE_S)
             running: deque[tuple[int, Any]] = deque()
             results = []
 
