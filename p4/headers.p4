@@ -7,6 +7,7 @@
 
 const bit<16> ETHER_TYPE_IPV4 = 0x0800;
 const bit<8> PROTOCOL_UDP = 17;
+const bit<8> TIME_TO_LIVE = 64;
 
 const bit<32> OLAF_MAGIC = 0x4f4c4146;  // "OLAF"
 const bit<8> OLAF_VERSION = 3;

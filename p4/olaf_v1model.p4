@@ -1,18 +1,19 @@
-// The whole chain on v1model. The queue is a device behind the port QUEUE_PORT: a frame goes there with
-// the user signal in front of it, and comes back with the status in the same place.
+// The whole chain on v1model. The queue is a device behind the port QUEUE_PORT: an answer goes there with
+// the user signal in front of it, and comes back with the status in the same place. An update goes there
+// as a datagram behind its signal; what departs has the class UPDATE and a status, and zeros in the rest.
 
 #include <core.p4>
 #include <v1model.p4>
 #include "headers.p4"
 #include "parser.p4"
 #include "tables.p4"
+#include "datagrams.p4"
 #include "deparser.p4"
 
 const bit<9> QUEUE_PORT = 64;
 const bit<32> ETHERNET_BYTES = 14;
 
-// The user signal as bytes, in the order of user_t; `egress` is the port towards which the frame was
-// going, because a frame that comes back has only the queue's port.
+// The user signal as bytes, in the order of user_t: as on a board (rtl/boards/u55c).
 header signal_t {
     bit<8> class;
     bit<16> group;
@@ -25,7 +26,7 @@ header signal_t {
     bit<16> active_clusters;
     bit<16> slots;
     bit<32> round_us;
-    bit<16> egress;
+    bit<16> copy;
 }
 
 struct headers_t {
@@ -35,22 +36,25 @@ struct headers_t {
 
 parser OlafParser(packet_in packet, out headers_t headers, inout user_t user,
                   inout standard_metadata_t standard) {
-    FrameParser() frames;
+    FrameParser() network;
+    QueueParser() queue;
 
     state start {
         transition select(standard.ingress_port) {
-            QUEUE_PORT: queue;
-            default: frame;
+            QUEUE_PORT: from_queue;
+            default: from_network;
         }
     }
 
-    state queue {
+    state from_queue {
         packet.extract(headers.signal);
-        transition frame;
+        user.class = headers.signal.class;
+        queue.apply(packet, headers.frame, user, standard);
+        transition accept;
     }
 
-    state frame {
-        frames.apply(packet, headers.frame, user, standard);
+    state from_network {
+        network.apply(packet, headers.frame, user, standard);
         transition accept;
     }
 }
@@ -61,6 +65,7 @@ control Verify(inout headers_t headers, inout user_t user) {
 
 control Ingress(inout headers_t headers, inout user_t user, inout standard_metadata_t standard) {
     Identify() identify;
+    Unwrap() unwrap;
     bit<9> egress = 0;
     bit<1> wired = 0;
 
@@ -73,7 +78,8 @@ control Ingress(inout headers_t headers, inout user_t user, inout standard_metad
         egress = port;
     }
 
-    // The switch is a bump in a wire: what comes in at a port leaves by the port that belongs to it.
+    // The switch is a bump in a wire: what comes in at a port leaves by the port that belongs to it. Updates
+    // that come from the queue leave by the port of the link that the queue is for.
     table wires {
         key = { standard.ingress_port: exact; }
         actions = { wire; no_wire; }
@@ -82,6 +88,7 @@ control Ingress(inout headers_t headers, inout user_t user, inout standard_metad
     }
 
     apply {
+        wires.apply();
         if (headers.signal.isValid()) {
             user.class = headers.signal.class;
             user.group = headers.signal.group;
@@ -91,22 +98,27 @@ control Ingress(inout headers_t headers, inout user_t user, inout standard_metad
             user.round_us = headers.signal.round_us;
             if (headers.signal.class == ANSWER) {
                 standard.mcast_grp = headers.signal.group;
+            } else if (user.class == UPDATE && wired == 1) {
+                standard.egress_spec = egress;
             } else {
-                standard.egress_spec = headers.signal.egress[8:0];
+                mark_to_drop(standard);
             }
             headers.signal.setInvalid();
         } else {
-            // A frame of the queue without its signal has no wire, and is dropped.
-            wires.apply();
-            if (wired == 0) {
+            // The queue sends nothing without a signal.
+            if (wired == 0 || standard.ingress_port == QUEUE_PORT) {
                 mark_to_drop(standard);
             } else {
                 standard.egress_spec = egress;
                 identify.apply(headers.frame, user);
+                // The queue refuses an update with bytes behind its lanes, so that it bypasses.
                 if (user.class != BYPASS && headers.frame.ipv4.isValid()
                     && headers.frame.udp.isValid()
-                    && ETHERNET_BYTES + (bit<32>) headers.frame.ipv4.total_length
-                        <= standard.packet_length) {
+                    && (ETHERNET_BYTES + (bit<32>) headers.frame.ipv4.total_length
+                            == standard.packet_length
+                        || (user.class == ANSWER
+                            && ETHERNET_BYTES + (bit<32>) headers.frame.ipv4.total_length
+                                < standard.packet_length))) {
                     hash(user.flow, HashAlgorithm.crc32, 32w0,
                          { headers.frame.ipv4.source, headers.frame.ipv4.destination,
                            headers.frame.ipv4.protocol, headers.frame.udp.source,
@@ -124,8 +136,9 @@ control Ingress(inout headers_t headers, inout user_t user, inout standard_metad
                     headers.signal.active_clusters = 0;
                     headers.signal.slots = 0;
                     headers.signal.round_us = 0;
-                    headers.signal.egress = (bit<16>) egress;
+                    headers.signal.copy = 0;
                     standard.egress_spec = QUEUE_PORT;
+                    unwrap.apply(headers.frame, user);
                 } else {
                     user.class = BYPASS;
                 }
@@ -137,14 +150,19 @@ control Ingress(inout headers_t headers, inout user_t user, inout standard_metad
 control Egress(inout headers_t headers, inout user_t user, inout standard_metadata_t standard) {
     Stamp() stamp;
     Readdress() readdress;
+    Wrap() wrap;
     bit<1> found = 0;
 
     apply {
-        // A copy of an answer that came from the queue; an answer on its way to the queue has its signal.
-        if (user.class == ANSWER && !headers.signal.isValid()) {
-            user.copy = standard.egress_rid;
-            stamp.apply(headers.frame, user);
-            readdress.apply(headers.frame, user, found);
+        // What is on its way to the queue has its signal.
+        if (user.class != BYPASS && !headers.signal.isValid()) {
+            if (user.class == ANSWER) {
+                user.copy = standard.egress_rid;
+                stamp.apply(headers.frame, user);
+                readdress.apply(headers.frame, user, found);
+            } else {
+                wrap.apply(headers.frame, found);
+            }
             if (found == 0) {
                 mark_to_drop(standard);
             }

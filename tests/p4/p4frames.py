@@ -62,7 +62,10 @@ class Frame:
     macs: tuple[int, int] = (0x0200_0000_0001, 0x0200_0000_0009)
     with_checksum: bool = True
     udp_length: int | None = None
+    traffic_class: int = 0x20
+    identification: int = 7
     fragment: int = 0
+    time_to_live: int = 63
     options: bytes = b""
 
     def emit(self) -> bytes:
@@ -73,7 +76,9 @@ class Frame:
         checksum = (ones(pseudo + udp + b"\0\0" + self.payload) or 0xFFFF) * self.with_checksum
         words = 5 + len(self.options) // 4
         head = struct.pack(
-            "!BBHHHBB", 0x40 | words, 0x20, words * 4 + length, 7, self.fragment, 63, 17
+            "!BBHHHBB",
+            *(0x40 | words, self.traffic_class, words * 4 + length, self.identification),
+            *(self.fragment, self.time_to_live, 17),
         )
         sum_ = ones(head + b"\0\0" + addresses + self.options)
         ethernet = self.macs[1].to_bytes(6, "big") + self.macs[0].to_bytes(6, "big") + b"\x08\x00"
@@ -95,6 +100,32 @@ class Frame:
             ports=(self.ports[0], port),
             macs=(self.macs[0], mac),
         )
+
+
+def down(payload: bytes, **fields: object) -> Frame:
+    """A datagram of the server to the worker."""
+    frame = Frame(payload, source=SERVER, destination=WORKER, ports=(5555, 40000))
+    return replace(frame, **fields)  # type: ignore[arg-type]
+
+
+def received(frame: bytes) -> tuple[bytes, int]:
+    """What a receiver takes from a frame: the UDP payload and the class of service.
+
+    Checks what a system checks: the lengths, the checksums, and that nothing follows.
+    """
+    assert frame[12:14] == b"\x08\x00"
+    words, traffic_class, length, _, fragment, hops, protocol = struct.unpack(
+        "!BBHHHBB", frame[14:24]
+    )
+    assert (words, fragment & 0x3FFF, protocol) == (0x45, 0, 17)
+    assert hops > 0
+    assert ones(frame[14:34]) == 0, "the sum over a right header, its checksum included"
+    assert length == len(frame) - 14
+    udp_length, checksum = struct.unpack("!HH", frame[38:42])
+    assert udp_length == length - 20
+    pseudo = frame[26:34] + struct.pack("!BBH", 0, 17, udp_length)
+    assert checksum == 0 or ones(pseudo + frame[34:]) == 0
+    return frame[42:], traffic_class
 
 
 @dataclass(frozen=True)

@@ -47,11 +47,9 @@ def test_the_programs_are_well_formed(top: str) -> None:
 
 def test_the_signal_at_the_port_of_the_queue_is_the_user_signal() -> None:
     composites = program("olaf_v1model.p4").program.composites
-    *signal, egress = widths(composites["signal_t"])
-    *user, copy = widths(composites["user_t"])
-    assert signal == user
-    assert (egress, copy) == (("egress", 16), ("copy", 16))
-    assert sum(width for _, width in [*signal, egress]) == 36 * 8, "p4/README.md says 36 bytes"
+    signal = widths(composites["signal_t"])
+    assert signal == widths(composites["user_t"])
+    assert sum(width for _, width in signal) == 36 * 8, "p4/README.md says 36 bytes"
 
 
 def identity_is_lost(checked: Checked) -> bool:
@@ -64,7 +62,7 @@ def identity_is_lost(checked: Checked) -> bool:
     user, out = block.process(frame.emit())
     names = ("job", "cluster", "worker", "segment")
     same = [user[name] for name in names] == [ours[name] for name in names]
-    return not same or user["group"] != 5 or user["flow"] != frame.flow or out != frame.emit()
+    return not same or user["group"] != 5 or user["flow"] != frame.flow or out != ours["data"]
 
 
 def status_is_lost(checked: Checked) -> bool:
@@ -81,9 +79,30 @@ def status_is_lost(checked: Checked) -> bool:
     return out != frame.to(*receiver, expected).emit()
 
 
+def departure_is_lost(checked: Checked) -> bool:
+    """Whether a departing update does not leave whole, with the headers of its job's server."""
+    block = Vitis(checked)
+    own, server = (
+        (0x0200_0000_000A, "255.255.255.254", 5556),
+        (0x0200_0000_0009, "255.9.129.9", 5555),
+    )
+    job = message("update")["job"]
+    block.table("Behind.wrap.servers").add(
+        (job,), "to_server", own[0], ip(own[1]), own[2], server[0], ip(server[1]), server[2], 2
+    )
+    frame = Frame(
+        message("update")["data"], source=own[1], destination=server[1], ports=(own[2], server[2]),
+        macs=(own[0], server[0]), with_checksum=False, traffic_class=2, identification=0,
+        fragment=0x4000, time_to_live=64,
+    )  # fmt: skip
+    _, out = block.process(frame.payload, **{"class": 1})
+    return out != frame.emit()
+
+
 def test_the_probes_find_nothing_in_the_programs() -> None:
     assert not identity_is_lost(program("olaf_vitis_in.p4"))
     assert not status_is_lost(program("olaf_vitis_out.p4"))
+    assert not departure_is_lost(program("olaf_vitis_out.p4"))
 
 
 WRONG_OFFSETS = [
@@ -109,6 +128,21 @@ MISTAKES: list[tuple[Callable[[Checked], bool], str, str, str]] = [
     (identity_is_lost, "deparser.p4", "        packet.emit(frame.update);\n", ""),
     (identity_is_lost, "olaf_vitis_in.p4", "ipv4.source, frame.ipv4.destination",
      "ipv4.destination, frame.ipv4.source"),
+    (identity_is_lost, "datagrams.p4", "frame.udp.setInvalid()", "frame.olaf.setInvalid()"),
+    (identity_is_lost, "datagrams.p4", "if (user.class == UPDATE)", "if (user.class == ANSWER)"),
+    (departure_is_lost, "parser.p4", "UPDATE: departing", "ANSWER: departing"),
+    (departure_is_lost, "datagrams.p4", "source_mac = from_mac", "source_mac = to_mac"),
+    (departure_is_lost, "datagrams.p4", "source_ip = from_ip", "source_ip = to_ip"),
+    (departure_is_lost, "datagrams.p4", "UPDATE_BYTES[15:0] + (", "ANSWER_BYTES[15:0] + ("),
+    (departure_is_lost, "datagrams.p4", "+ UDP_BYTES[15:0] + bytes", "+ bytes"),
+    (departure_is_lost, "datagrams.p4", "= UDP_BYTES[15:0] + bytes", "= bytes"),
+    (departure_is_lost, "datagrams.p4", "lanes[13:0] ++ 2w0", "lanes[12:0] ++ 3w0"),
+    (departure_is_lost, "datagrams.p4", "(8w0x45 ++ class)", "(class ++ 8w0x45)"),
+    (departure_is_lost, "datagrams.p4", "ip[31:16] + (bit<32>) ip[15:0];",
+     "ip[31:16] + (bit<32>) ip[14:0];"),
+    (departure_is_lost, "datagrams.p4", "do_not_fragment = 1", "do_not_fragment = 0"),
+    (departure_is_lost, "datagrams.p4", "traffic_class = class", "traffic_class = 0"),
+    (departure_is_lost, "datagrams.p4", "key = { frame.olaf.job", "key = { frame.olaf.cluster"),
     (status_is_lost, "tables.p4", "+ (bit<32>) (frame.answer.switches ++ frame.answer.zero)\n", ""),
     (status_is_lost, "tables.p4", "frame.answer.slots = user.slots",
      "frame.answer.used = user.slots"),
@@ -134,9 +168,10 @@ REFUSED = [
     ("tables.p4", "frame.ipv4.isValid() && frame.udp.isValid() && frame.olaf",
      "frame.udp.isValid() && frame.olaf", "`frame.ipv4.source` is used where"),
     ("tables.p4", "frame.update.isValid()) {", "frame.answer.isValid()) {", "may be invalid"),
-    ("parser.p4", "        packet.extract(frame.udp);\n        packet.extract(frame.olaf);",
-     "        packet.extract(frame.udp);", "`frame.olaf.magic` is used where"),
-    ("parser.p4", "packet.extract(frame.answer)", "packet.extract(frame.udp)", "is there already"),
+    ("parser.p4", "        packet.extract(frame.olaf);\n", "", "`frame.olaf.magic` is used where"),
+    ("parser.p4", "packet.extract(frame.answer)", "packet.extract(frame.olaf)", "is there already"),
+    ("datagrams.p4", "                frame.udp.setValid();\n", "",
+     "`frame.udp.source` is used where"),
     # Types and widths.
     ("headers.p4", "bit<24> zero", "bit<23> zero", "575 bits: no whole bytes"),
     ("headers.p4", "bit<16> ETHER_TYPE", "bit<8> ETHER_TYPE", "2048 does not fit 8 bits"),
@@ -153,7 +188,8 @@ REFUSED = [
     ("olaf_vitis_in.p4", "BeforeDeparser()) main", "Before()) main",
      "not a block with the parameters"),
     # Parts that cannot be reached, or are not there.
-    ("parser.p4", "PROTOCOL_UDP): udp", "PROTOCOL_UDP): accept", "`udp` is never used"),
+    ("parser.p4", "0, KIND_UPDATE): update", "0, KIND_UPDATE): accept", "`update` is never used"),
+    ("parser.p4", "PROTOCOL_UDP): udp", "PROTOCOL_UDP): accept", "`messages` is never used"),
     ("tables.p4", "                clusters.apply();\n", "", "`no_group` is never used"),
     ("parser.p4", "KIND_MODEL): answer", "KIND_MODEL): model", "no state `model`"),
     ("parser.p4", "0, KIND_MODEL)", "0, KIND_ACKNOWLEDGEMENT)",
