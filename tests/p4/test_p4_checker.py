@@ -128,6 +128,9 @@ MISTAKES: list[tuple[Callable[[Checked], bool], str, str, str]] = [
     (identity_is_lost, "deparser.p4", "        packet.emit(frame.update);\n", ""),
     (identity_is_lost, "olaf_vitis_in.p4", "ipv4.source, frame.ipv4.destination",
      "ipv4.destination, frame.ipv4.source"),
+    # What a block gets as `out` begins without headers: Ethernet would be lost.
+    (identity_is_lost, "parser.p4", "packet_in packet, inout frame_t frame)",
+     "packet_in packet, out frame_t frame)"),
     (identity_is_lost, "datagrams.p4", "frame.udp.setInvalid()", "frame.olaf.setInvalid()"),
     (identity_is_lost, "datagrams.p4", "if (user.class == UPDATE)", "if (user.class == ANSWER)"),
     (departure_is_lost, "parser.p4", "UPDATE: departing", "ANSWER: departing"),

@@ -206,7 +206,11 @@ class Running:
             self.act(self.block.actions[action], list(values))
         elif name in self.inner:
             inner = self.inner[name]
-            after = inner.run(*(self.value(argument) for argument in arguments))
+            given = [self.value(argument) for argument in arguments]
+            for param, value in zip(inner.block.params, given, strict=True):
+                if param.direction == "out" and isinstance(value, Struct):
+                    _invalidate(value)
+            after = inner.run(*given)
             for param, argument in zip(inner.block.params, arguments, strict=True):
                 if param.direction in {"out", "inout"} and isinstance(param.type, Bits):
                     self.store(argument, after[param.name])
@@ -284,6 +288,14 @@ def _copy(struct: Struct) -> Struct:
         for name, value in struct.fields.items()
     }
     return made
+
+
+def _invalidate(struct: Struct) -> None:
+    """What happens to the headers of an `out` parameter where a block begins."""
+    struct.valid = not struct.type.is_header
+    for value in struct.fields.values():
+        if isinstance(value, Struct):
+            _invalidate(value)
 
 
 def widths(kind: Composite) -> list[tuple[str, int]]:
