@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import os
 import statistics
 import subprocess
@@ -104,6 +105,7 @@ def main() -> int:
     if len(sys.argv) > 2:
         serve(*sys.argv[1:])
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 600.0
+    logging.getLogger("olaf").setLevel(logging.WARNING)  # no line for each of the workers
     server, upstream = role("server", listen="127.0.0.1:0")
     switch, address = role("switch", listen="127.0.0.1:0", upstream=upstream, slots=32)
     began = time.monotonic()
@@ -118,6 +120,9 @@ def main() -> int:
             for name, process in (("switch", switch), ("server", server)):
                 assert process.poll() is None, f"the {name} ended"
                 memory[name].append(resident_bytes(process))
+            if len(memory["switch"]) % 60 == 0:
+                joined = sum(count.joined for count in counts.values())
+                print(f"{time.monotonic() - began:.0f} s: {joined} workers", file=sys.stderr)
             threading.Event().wait(1.0)
         for job in jobs:
             job.join(90.0)

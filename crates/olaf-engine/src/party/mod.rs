@@ -20,7 +20,7 @@ pub use bucket::{Allowance, Bucket};
 pub use clip::{Clip, Clipped, Clipping, Limits, Voter};
 pub use cookie::Cookies;
 pub use ends::FlowEnds;
-pub use liveness::{GONE, Liveness, Sign};
+pub use liveness::{GONE, LOOKS, Liveness, Sign};
 pub use members::{AtPeer, Members};
 pub use pace::{Pace, Paces};
 pub use proof::{Chance, Proofs};

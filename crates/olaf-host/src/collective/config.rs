@@ -72,6 +72,12 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The longest time between two questions for an overdue result. The answer may be that a worker died:
+    /// where the notice of that is lost, the next question brings it.
+    pub(super) fn longest_wait(&self) -> Duration {
+        self.keepalive / 2
+    }
+
     /// The same, when its numbers can be.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ use crate::engine::{Engine, Source, Transmit, Verdict, Why};
 use crate::event::Event;
 use crate::ids::{PeerId, PortId};
 use crate::keys::ConfigError;
-use crate::party::{Bucket, Chance, Cookies};
+use crate::party::{Bucket, Chance, Cookies, LOOKS};
 use crate::report::{self, Report};
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -157,7 +157,7 @@ impl Engine for Switch {
     fn handle_timeout(&mut self, now: Instant) {
         if now >= self.next_silence_check {
             self.check_silence(now);
-            self.next_silence_check = now + self.config.silence / 4;
+            self.next_silence_check = now + self.config.silence / LOOKS;
         }
     }
 

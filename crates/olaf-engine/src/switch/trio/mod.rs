@@ -32,7 +32,7 @@ use crate::event::{Event, SumEvent};
 use crate::ids::{JobId, PeerId, PortId};
 use crate::keys::ConfigError;
 use crate::lanes::saturating;
-use crate::party::{Chance, Cookies};
+use crate::party::{Chance, Cookies, LOOKS};
 use crate::report::{self, Report};
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -234,7 +234,7 @@ impl Engine for Switch {
         }
         if now >= self.next_silence_check {
             self.check_silence(now);
-            self.next_silence_check = now + self.config.silence / 4;
+            self.next_silence_check = now + self.config.silence / LOOKS;
         }
         if self.out.above().is_some() && now >= self.next_sign {
             self.keep_up(now);

@@ -124,7 +124,7 @@ impl Reducer {
     /// How long an answer is waited for by now.
     fn time_out(&self) -> Duration {
         let patience = self.path.patience();
-        let longest = self.config.options.keepalive.max(patience * 2);
+        let longest = self.config.options.longest_wait().max(patience * 2);
         patience.saturating_mul(1 << self.asking.doublings).min(longest)
     }
 

@@ -143,7 +143,7 @@ impl Worker {
         }
         let recovery = self.config.options.recovery;
         let patience = self.patience();
-        let longest = self.config.options.keepalive.max(patience);
+        let longest = self.config.options.longest_wait().max(patience);
         let time_out = match recovery {
             Recovery::Ask => (patience * (1 << self.asking.doublings.min(8))).min(longest),
             Recovery::Timer => self.config.options.timer,

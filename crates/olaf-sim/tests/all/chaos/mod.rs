@@ -79,6 +79,12 @@ fn whatever_is_killed_stopped_or_cut_off_nobody_hangs_and_sums_are_right() {
     assert_eq!(short, 0, "{table}");
 }
 
+#[test]
+fn a_lost_notice_of_a_death_comes_again_in_time() {
+    // Found with seed 390: the notice of the death was lost, and the next question came too late.
+    sums::episode::<trio::Arena>(390, Fault::Kill);
+}
+
 fn table(tallies: &BTreeMap<(usize, usize), Tally>, first: u64, faults: u64) -> String {
     let mut text = format!("{faults} faults in simulated networks, seeds from {first}\n");
     writeln!(text, "| engine | fault | faults | fell short | slowest naming |").unwrap();

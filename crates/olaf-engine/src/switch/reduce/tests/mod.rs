@@ -311,8 +311,7 @@ fn a_silent_worker_that_others_wait_for_ends_the_generation() {
     trace.wait(silence - Duration::from_millis(100));
     trace.asks(0, 1, 0, 1);
     trace.asks(1, 1, 0, 0);
-    // Parties are looked at every quarter of the silence.
-    trace.wait(silence / 4 + Duration::from_millis(100));
+    trace.wait(silence / crate::party::LOOKS + Duration::from_millis(100));
     let closed = Out::Closed { operation: 1, culprit: 2, reason: Reason::Dead };
     assert!(trace.sent().contains(&(alloc::vec![0, 1, 2], closed)));
     // The operation before it still has its result.

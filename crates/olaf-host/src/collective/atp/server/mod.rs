@@ -18,7 +18,7 @@ use job::Job;
 use olaf_engine::keys::ConfigError;
 use olaf_engine::link::pacer::Pacer;
 use olaf_engine::link::{Datagram, Link};
-use olaf_engine::party::{Chance, Cookies};
+use olaf_engine::party::{Chance, Cookies, LOOKS};
 use olaf_engine::report::{self, Report};
 use olaf_engine::{
     Engine, Event, Instant, JobId, PeerId, PortId, Receivers, Refused, Source, SumEvent,
@@ -163,7 +163,7 @@ impl Engine for AtpServer {
     fn handle_timeout(&mut self, now: Instant) {
         if now >= self.next_check {
             self.check(now);
-            self.next_check = now + (self.config.silence / 4).min(self.config.settle);
+            self.next_check = now + (self.config.silence / LOOKS).min(self.config.settle);
         }
     }
 

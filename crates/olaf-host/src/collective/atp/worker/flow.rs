@@ -199,10 +199,10 @@ impl Flow {
         path * 4 + self.least
     }
 
-    fn time_out(&self, keepalive: Duration) -> Duration {
+    fn time_out(&self, longest: Duration) -> Duration {
         let patience = self.round_trip.patience().unwrap_or_default();
         let patience = patience.min(self.own_way()).max(self.least);
-        patience.saturating_mul(1 << self.doublings).min(keepalive.max(patience))
+        patience.saturating_mul(1 << self.doublings).min(longest.max(patience))
     }
 
     /// The next fragment to send again, whether it goes as f32, or none.
@@ -223,7 +223,7 @@ impl Flow {
     }
 
     /// The next fragment that was never sent, where the window has room for it.
-    pub(super) fn take_next(&mut self, now: Instant, keepalive: Duration) -> Option<u64> {
+    pub(super) fn take_next(&mut self, now: Instant, longest: Duration) -> Option<u64> {
         let seat = self.seat.as_ref()?;
         let sequence = self.next_to_send;
         let is_near = sequence < self.expected + u64::from(seat.window);
@@ -241,7 +241,7 @@ impl Flow {
             is_queued: false,
         });
         if self.timer.is_none() {
-            self.timer = Some(now + self.time_out(keepalive));
+            self.timer = Some(now + self.time_out(longest));
         }
         Some(sequence)
     }
@@ -321,7 +321,7 @@ impl Flow {
         now: Instant,
         sequence: u64,
         ecn: bool,
-        keepalive: Duration,
+        longest: Duration,
     ) -> u32 {
         let index = sequence.saturating_sub(self.expected) as usize;
         let Some(sent) = self.sent.get_mut(index) else { return 0 };
@@ -346,7 +346,7 @@ impl Flow {
         }
         let lost = self.resend_overtaken(now);
         let waits = !self.sent.is_empty();
-        self.timer = waits.then(|| now + self.time_out(keepalive));
+        self.timer = waits.then(|| now + self.time_out(longest));
         lost
     }
 
@@ -365,22 +365,22 @@ impl Flow {
     }
 
     /// Time has come; the number of fragments that are overdue and will be sent again.
-    pub(super) fn look(&mut self, now: Instant, keepalive: Duration) -> u32 {
+    pub(super) fn look(&mut self, now: Instant, longest: Duration) -> u32 {
         if self.timer.is_none_or(|at| at > now) {
             return 0;
         }
-        let overdue = self.resend_overdue(now, keepalive);
+        let overdue = self.resend_overdue(now, longest);
         if overdue > 0 {
             self.doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
         }
         let waits = !self.sent.is_empty();
-        self.timer = waits.then(|| now + self.time_out(keepalive));
+        self.timer = waits.then(|| now + self.time_out(longest));
         overdue
     }
 
     /// Sends again what has waited for the time-out, the first ones first.
-    fn resend_overdue(&mut self, now: Instant, keepalive: Duration) -> u32 {
-        let time_out = self.time_out(keepalive);
+    fn resend_overdue(&mut self, now: Instant, longest: Duration) -> u32 {
+        let time_out = self.time_out(longest);
         // What waits for room in the window waits in vain where all that fills it is lost.
         let is_due =
             |sent: &Sent| !sent.is_answered && (sent.is_queued || now.since(sent.at) >= time_out);

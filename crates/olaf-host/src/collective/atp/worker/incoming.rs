@@ -87,8 +87,8 @@ impl Worker {
         flow.change_place(&header, sequence);
         let ecn = header.ecn || from.class.ecn() == Ecn::Marked;
         self.counts.marked += u64::from(ecn);
-        let keepalive = self.config.options.keepalive;
-        self.counts.losses += u64::from(flow.answered(now, sequence, ecn, keepalive));
+        let longest = self.config.options.longest_wait();
+        self.counts.losses += u64::from(flow.answered(now, sequence, ecn, longest));
         self.end_complete(now);
         Ok(())
     }

@@ -400,9 +400,9 @@ impl Engine for Worker {
         if self.falls_silent_at().is_some_and(|at| at <= now) {
             self.switch_is_silent(now);
         }
-        let keepalive = self.config.options.keepalive;
+        let longest = self.config.options.longest_wait();
         for flow in &mut self.flows {
-            self.counts.time_outs += u64::from(flow.look(now, keepalive) > 0);
+            self.counts.time_outs += u64::from(flow.look(now, longest) > 0);
         }
     }
 

@@ -43,8 +43,8 @@ impl Worker {
         }
         for at in 0..flows {
             let flow = (self.turn + at) % flows;
-            let keepalive = self.config.options.keepalive;
-            if let Some(sequence) = self.flows[flow].take_next(now, keepalive) {
+            let longest = self.config.options.longest_wait();
+            if let Some(sequence) = self.flows[flow].take_next(now, longest) {
                 self.turn = flow + 1;
                 self.counts.sent += 1;
                 return self.emit_fragment(now, flow, sequence, None, buf);
