@@ -13,7 +13,7 @@ module iswitch_frames #(
     parameter LANES = 8,
     // Beats of the longest datagram; at least 2.
     parameter BEATS = 46,
-    // Beats and datagrams that the buffer holds: powers of two. At least BEATS beats.
+    // Beats and datagrams that the buffer holds: powers of two. More than BEATS beats.
     parameter DEPTH = 128,
     parameter FRAMES = 16,
     // Bits of tuser: it is kept with the datagram as it was in the last beat.
@@ -54,7 +54,7 @@ localparam [FRAME:0] ALL_FRAMES = FRAMES[FRAME:0];
 localparam [BEAT-1:0] LONGEST = BEATS[BEAT-1:0];
 
 generate
-    if (LANES < 8 || BEATS < 2 || DEPTH < BEATS || DEPTH != (1 << ADDRESS) || FRAMES < 2
+    if (LANES < 8 || BEATS < 2 || DEPTH <= BEATS || DEPTH != (1 << ADDRESS) || FRAMES < 2
             || FRAMES != (1 << FRAME) || (1 << LENGTH) <= BEATS*BYTES || (1 << BEAT) <= BEATS
             || LENGTH < 7) begin : g_illegal
         iswitch_frames_holds_a_longest_datagram illegal();
