@@ -47,6 +47,11 @@ generate
             if (write) word_reg[write_address] <= write_data;
             if (read) read_data_reg <= word_reg[read_address];
         end
+`ifdef FORMAL
+        // For proofs: a word that the prover picks.
+        (* anyconst *) reg [ADDRESS-1:0] picked;
+        wire [WIDTH-1:0] picked_word = word_reg[picked];
+`endif
     end
 endgenerate
 

@@ -29,7 +29,7 @@ end
 localparam NUMBER = ADDRESS + 2;
 (* anyconst *) reg [NUMBER-1:0] watched;
 reg [NUMBER-1:0] came = 0, began = 0, left = 0;
-reg [DATA-1:0] shadow;
+reg [WIDTH-1:0] shadow;
 reg seen = 0;
 wire kept = write && !lost;
 wire out = m_axis_tvalid && m_axis_tready;
@@ -40,23 +40,28 @@ always @(posedge clk) begin
         else began <= came + 1'b1;
     end
     if (out) left <= left + 1'b1;
-    if (kept && came == watched) shadow <= write_data;
+    if (kept && came == watched) shadow <= {write_last, write_keep, write_data};
     if (kept && came == watched) seen <= 1;
     if (out && left == watched) seen <= 0;
     if (rst) {came, began, left, seen} <= 0;
 end
 wire [NUMBER-1:0] read_next = left + m_axis_tvalid;
 wire [NUMBER-1:0] ahead = watched - read_next;
-wire [ADDRESS:0] at = read_reg + ahead;
 always @* begin
     // The numbers are the pointers, with the beat at the output before them.
-    assert (came[ADDRESS:0] - began[ADDRESS:0] == write_reg - frame_reg);
+    assert (came[ADDRESS:0] == write_reg && began[ADDRESS:0] == frame_reg && read_next[ADDRESS:0] == read_reg);
     assert (began - read_next == {1'b0, whole});
     assert (came - read_next == {1'b0, inside});
 end
-`ifndef WITHOUT_DATA
-always @* if (m_axis_tvalid && left == watched && seen) in_order: assert (m_axis_tdata == shadow);
-`endif
+// So the watched beat has one place in the memory, until it is at the output.
+(* hierconn *) wire [ADDRESS-1:0] \memory.g_lut.picked ;
+(* hierconn *) wire [WIDTH-1:0] \memory.g_lut.picked_word ;
+always @* begin
+    assume (\memory.g_lut.picked == watched[ADDRESS-1:0]);
+    if (seen && ahead < {1'b0, inside}) assert (\memory.g_lut.picked_word == shadow);
+    if (seen && m_axis_tvalid && left == watched)
+        in_order: assert ({m_axis_tlast, m_axis_tkeep, m_axis_tdata} == shadow);
+end
 
 // With a ready sink a whole frame leaves without a pause.
 always @(posedge clk) if (past && !past_rst && !rst && $past(m_axis_tready) && $past(whole) != 0)

@@ -29,17 +29,37 @@ always @* begin
     if (was_read) for_the_departure: assert (read_byte == newest_at_read);
 end
 
+// Where the newest byte is: in both memories, and in the register that a sum has left for them.
+(* hierconn *) wire [SLOT+BEAT-1:0] \for_sums.g_lut.picked , \for_departures.g_lut.picked ;
+(* hierconn *) wire [511:0] \for_sums.g_lut.picked_word , \for_departures.g_lut.picked_word ;
+wire stored_now = write_4_reg && slot_4_reg == watched_slot && beat_4_reg == watched_beat;
+always @* begin
+    assume (\for_sums.g_lut.picked == {watched_slot, watched_beat});
+    assume (\for_departures.g_lut.picked == {watched_slot, watched_beat});
+    if (known) assert (\for_sums.g_lut.picked_word [8*WATCHED_BYTE +: 8] == newest);
+    if (known) assert (\for_departures.g_lut.picked_word [8*WATCHED_BYTE +: 8] == newest);
+    if (stored_now) assert (known && sum_4_reg[8*WATCHED_BYTE +: 8] == newest);
+    if (at_1 && known && !stored_now) assert (stored[8*WATCHED_BYTE +: 8] == newest);
+end
+
 // A first beat that is on its way holds the departure up, until it is in the memory.
 wire first_on_its_way = (issue && beat == 0 && slot == watched)
     || (issued_1_reg && beat_1_reg == 0 && slot_1_reg == watched)
     || (issued_2_reg && beat_2_reg == 0 && slot_2_reg == watched)
     || (issued_3_reg && beat_3_reg == 0 && slot_3_reg == watched);
+always @* begin
+    if (issued_1_reg) assert (first_1_reg == (beat_1_reg == 0));
+    if (issued_2_reg) assert (first_2_reg == (beat_2_reg == 0));
+    if (issued_3_reg) assert (first_3_reg == (beat_3_reg == 0));
+end
 always @* held_up: assert (unsettled == first_on_its_way);
 
 // A trial leaves no trace.
+always @* if (write_2_reg) assert (issued_2_reg);
 always @* if (write_3_reg) assert (issued_3_reg);
 reg past_trial_1 = 0, past_trial_2 = 0;
 always @(posedge clk) {past_trial_2, past_trial_1} <= {past_trial_1, issued_1_reg && trial_1_reg};
+always @* if (past_trial_1) assert (!write_2_reg);
 always @* if (past_trial_2) no_trace: assert (!write_3_reg);
 
 always @(posedge clk) if (!rst) begin
