@@ -56,7 +56,7 @@ async def begin(dut, clock: bool, gate: float | None = None) -> Bench:
     return bench
 
 
-# Cycles from the last beat in to the first beat out.
+# Cycles from the first beat in to the first beat out, without one for each beat.
 LATENCY = 10
 
 

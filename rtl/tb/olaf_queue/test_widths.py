@@ -20,7 +20,8 @@ from test_rate import begin, drain, update
 
 WIDTH = int(os.environ.get("BENCH_DATA", "256")) // 8
 CORE = 64
-# Cycles from the last beat in to the first beat out. Of wide beats the core takes two cycles each.
+# Cycles from the first beat in to the first beat out, without one for each beat. Of wide beats the
+# core takes two cycles each.
 LATENCY = {128: 12, 256: 12, 1024: 25}
 
 
