@@ -51,12 +51,12 @@ int main(int argc, char **argv) {
     if (argc != 3) return 2;
     const uint64_t count = strtoull(argv[1], nullptr, 0);
     state = strtoull(argv[2], nullptr, 0);
-    const int lanes = 16;
+    const int lanes = LANES;
     VerilatedContext context;
     Vfp32_lanes top(&context);
     std::deque<std::vector<uint32_t>> expected;
     top.enable = 1;
-    top.add = 0xffff;
+    top.add = (1 << lanes) - 1;
     uint64_t sums = 0;
     for (uint64_t cycle = 0; sums < count; cycle++) {
         std::vector<uint32_t> row(3 * lanes);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,13 @@ from bench import RTL
 
 # Most of the time goes into compiling: what runs once, and Verilator's own files, need not be fast.
 OPTIMIZED = "OPT_FAST=-O1 OPT_SLOW=-O0 OPT_GLOBAL=-O0"
+RUNTIME = ["verilated.o", "verilated_threads.o"]
+
+
+def version() -> str:
+    """Verilator's version, as the name of a folder."""
+    said = subprocess.run(["verilator", "--version"], check=True, capture_output=True, text=True)
+    return said.stdout.strip().replace(" ", "-").replace("/", "-")
 
 
 def verilated(
@@ -39,5 +47,14 @@ def verilated(
         *(f"-G{key}={value}" for key, value in parameters.items()),
         *(str(RTL / "rtl" / f"{top}.v"), str(program)),
     ]
+    # Verilator's own files are the same for all modules: compiled once, copied for the others.
+    shared = RTL / "build" / "verilated" / "runtime" / version()
+    shared.mkdir(parents=True, exist_ok=True)
+    for name in RUNTIME:
+        if (shared / name).exists() and not (build / name).exists():
+            shutil.copy(shared / name, build / name)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    for name in RUNTIME:
+        if not (shared / name).exists():
+            shutil.copy(build / name, shared / name)
     return str(build / f"V{top}")
