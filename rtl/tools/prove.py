@@ -4,8 +4,9 @@
 
 Without ``--long``, and without a MODULE, the first variant of each module is run; the others are
 only looked up in the source. A task ``short`` waits for ``--long``, too, where the task ``prove``
-has proved the same properties by induction, for any number of cycles. Each line says how long a job
-took: the clock's seconds, and the processor's.
+has proved the same properties by induction, for any number of cycles; and so does a task that its
+script marks with ``long``. Each line says how long a job took: the clock's seconds, and the
+processor's. Traces are written as waveforms only with a MODULE: they take most of a cover's time.
 
 A folder ``formal/MODULE`` has ``MODULE.sby`` with its tasks, and ``broken.toml`` with changes of
 the source: each names a task that the changed source must fail. A proof that no mistake can break
@@ -35,7 +36,10 @@ TOOLS = [
 
 @dataclass(frozen=True)
 class Job:
-    """A task of a proof; with `old`, on a source in which `new` stands in its place."""
+    """A task of a proof; with `old`, on a source in which `new` stands in its place.
+
+    slow: it waits for ``--long``.
+    """
 
     module: str
     task: str
@@ -43,6 +47,7 @@ class Job:
     file: str = ""
     old: str = ""
     new: str = ""
+    slow: bool = False
 
     @property
     def expected(self) -> str:
@@ -59,9 +64,10 @@ def jobs(module: str) -> list[Job]:
     script = (folder / f"{module}.sby").read_text()
     tasks = re.search(r"\[tasks\]\n(.*?)\n\n", script, re.DOTALL)
     assert tasks, f"{module}.sby has no tasks"
-    names = [line.split()[0] for line in tasks[1].splitlines() if not line.startswith("#")]
+    lines = [line.split() for line in tasks[1].splitlines() if not line.startswith("#")]
+    named = [Job(module, line[0], slow="long" in line[1:]) for line in lines]
     broken = tomllib.loads((folder / "broken.toml").read_text())["broken"]
-    return [*(Job(module, task) for task in names), *(Job(module, **change) for change in broken)]
+    return [*named, *(Job(module, **change) for change in broken)]
 
 
 def source(job: Job, root: Path) -> Path:
@@ -73,8 +79,8 @@ def source(job: Job, root: Path) -> Path:
     return file
 
 
-def tree(job: Job) -> Path:
-    """A copy of the sources for this job, with its change."""
+def tree(job: Job, waves: bool) -> Path:
+    """A copy of the sources for this job, with its change. waves: traces become waveforms."""
     name = re.sub(r"\W+", "_", str(job))
     root = BUILD / name
     shutil.rmtree(root, ignore_errors=True)
@@ -83,12 +89,15 @@ def tree(job: Job) -> Path:
     if job.old:
         file = source(job, root)
         file.write_text(file.read_text().replace(job.old, job.new))
+    if not waves:
+        script = root / "formal" / job.module / f"{job.module}.sby"
+        script.write_text(script.read_text().replace("[options]\n", "[options]\nvcd off\n"))
     return root
 
 
-def run(job: Job) -> tuple[Job, str, str, Path]:
+def run(job: Job, waves: bool) -> tuple[Job, str, str, Path]:
     """Run a job; return it, what sby said, how long it took, and the file of its log."""
-    root = tree(job)
+    root = tree(job, waves)
     begin = time.monotonic()
     log = root / "log"
     script = f"formal/{job.module}/{job.module}.sby"
@@ -126,22 +135,24 @@ def chosen(words: list[str]) -> list[Job]:
     """The jobs to run; says how many are left to ``--long``."""
     modules = [word for word in words if word != "--long"]
     all_variants = bool(words)
-    todo, left, implied = [], 0, 0
+    todo, left, implied, slow = [], 0, 0, []
     for module in modules or sorted(path.name for path in (RTL / "formal").iterdir()):
         every = jobs(module)
         broken = [job for job in every if job.old]
         for job in broken:
             source(job, RTL)
         again = [job for job in every if is_implied(job)]
-        later = [] if all_variants else [*broken[1:], *again]
+        wait = [job for job in every if job.slow]
+        later = [] if all_variants else [*broken[1:], *again, *wait]
         todo += [job for job in every if job not in later]
         if later:
             left += len(broken[1:])
             implied += len(again)
-    if left or implied:
+            slow += [str(job) for job in wait]
+    if left or implied or slow:
         print(
-            f"`make rtl-long` runs {left} more broken variants, and {implied} proofs of first "
-            "cycles whose properties are proved here by induction",
+            f"`make rtl-long` runs {left} more broken variants, {implied} proofs of first cycles "
+            f"whose properties are proved here by induction, and slow proofs: {', '.join(slow)}",
             flush=True,
         )
     return todo
@@ -150,9 +161,10 @@ def chosen(words: list[str]) -> list[Job]:
 def main() -> int:
     """Run the jobs; return 1 if one did not end as it must."""
     todo = chosen(sys.argv[1:])
+    waves = any(word != "--long" for word in sys.argv[1:])
     wrong = 0
     with ThreadPoolExecutor(int(os.environ.get("RTL_JOBS", os.cpu_count() or 1))) as pool:
-        for future in as_completed([pool.submit(run, job) for job in todo]):
+        for future in as_completed([pool.submit(run, job, waves) for job in todo]):
             job, said, took, log = future.result()
             verdict = "ok" if said == job.expected else f"WRONG, see {log.relative_to(RTL)}"
             wrong += said != job.expected
