@@ -123,6 +123,10 @@ def test_both_readings_of_the_papers_time_are_shown(made: Record) -> None:
     assert (rate.ours.mean, rate.paper, rate.goal_verdict) == (128.0, 50.0, "met")
     table = next(table for table in made.tables if table.title.startswith("Cycles"))
     assert [line[0] for line in table.rows] == ["128", "1,500"]
+    at = [column.name for column in table.columns].index("cut through, computed")
+    cut_through = table.rows[1][at]
+    assert isinstance(cut_through, Spread)
+    assert cut_through.mean == 24 + 11
 
 
 def test_updates_without_a_fate_are_an_error(
@@ -142,6 +146,18 @@ def test_the_committed_counts_are_read() -> None:
     known = counts()
     assert known["fp32_lanes LANES=16 REGISTERS=36"].lut > 1000
     assert all(isinstance(cells, Cells) for cells in known.values())
+
+
+@pytest.mark.parametrize("figure", ["olaf/hardware", "iswitch/hardware"])
+def test_the_committed_pages_have_the_cells_of_the_committed_counts(figure: str) -> None:
+    stored = hardware.CHECKOUT / "experiments" / figure / "results.json"
+    record = Record.model_validate_json(stored.read_text())
+    table = next(table for table in record.tables if table.title.startswith("Cells"))
+    at = [column.name for column in table.columns].index("FF")
+    known = counts()
+    assert {line[0]: (line[1], line[at]) for line in table.rows} == {
+        name: (known[name].lut, known[name].ff) for name in (str(line[0]) for line in table.rows)
+    }
 
 
 @pytest.mark.parametrize("tool", ["cargo", "verilator"])

@@ -79,6 +79,7 @@ def table(cycles: Cycles, updates: int) -> Table:
             Column(name="beats", digits=0),
             Column(name="last beat in to first beat out", digits=0),
             Column(name="stored and sent", digits=0),
+            Column(name="cut through, computed", digits=0),
             Column(name="per update, one flow", digits=2),
             Column(name="per update, many flows", digits=2),
             Column(name="between departures of merged entries", digits=0),
@@ -88,15 +89,24 @@ def table(cycles: Cycles, updates: int) -> Table:
                 f"{size:,}",
                 seen[0]["beats"],
                 *(_of(seen, name) for name in ("last_in_to_first_out", "stored_and_sent")),
+                _cut_through(seen),
                 *(_of(seen, name, updates) for name in ("one_flow", "many_flows")),
                 _of(seen, "merged_departure"),
             ]
             for size, seen in cycles.items()
         ],
-        note="Updates of one flow come from different workers, so that they merge. The last column "
-        "is a full queue of merged entries behind which the link is always free, and the longest "
-        "time between two of them: a short entry waits for the division of its mean reward.",
+        note="The queue stores and forwards: an update leaves after its last beat came. A queue "
+        "that cut through would wait for the first beat only, and could not refuse a value that is "
+        "not finite: its cycles, the beats and those to the first beat out, are computed. Updates "
+        "of one flow come from different workers, so that they merge. The last column is a full "
+        "queue of merged entries behind which the link is always free, and the longest time "
+        "between two of them: a short entry waits for the division of its mean reward.",
     )
+
+
+def _cut_through(seen: Sequence[dict[str, float]]) -> Spread:
+    """Cycles of an update alone if its first beat left before its last one came."""
+    return Spread.of([one["beats"] + one["last_in_to_first_out"] for one in seen])
 
 
 def _of(seen: Sequence[dict[str, float]], name: str, by: int = 1) -> Spread:
