@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -11,6 +12,7 @@ from crosscheck import questions, values_of
 from instances import draw
 from reference import TooManyError, outcomes
 
+from olaf.verify import instance_of, objective_of, read
 from olaf.verify.bound import Bound, at_most
 from olaf.verify.instance import Control, Instance, Kind, Objective, Sender, Ties
 from olaf.verify.verdict import Answer
@@ -67,6 +69,25 @@ def test_a_hundred_workers_are_decided_at_once() -> None:
     lossless = verify(instance(), Objective(Kind.LOSS, Fraction(0), ALL))
     assert lossless.answer is Answer.HOLDS
     assert lossless.at_most == 0
+
+
+def test_it_holds_for_ever_for_real_rates_and_sizes(tmp_path: Path) -> None:
+    file = tmp_path / "spec.toml"
+    file.write_text(
+        '[queue]\nslots = 4\nrate = "1gbit"\nbytes = 8960\n[[cluster]]\nname = "a"\ncount = 3\n'
+        'workers = 9\ninterval = "10ms"\njitter = "1ms"\n'
+        '[[objective]]\nkind = "worst_peak"\nbound = "13ms"\n'
+    )
+    spec = read(file)
+    rounded = instance_of(spec)
+    assert rounded.rounding
+    question = objective_of(spec.objective[0], spec, rounded)
+    verdict = verify(rounded, question, timeout_s=5)
+    assert (verdict.answer, verdict.prover, verdict.forever) == (Answer.HOLDS, "bound", True)
+    # T + J + (N + 1) p/C of the exact times, and no more than a tenth above.
+    exact = (10 + 1 + 4 * Fraction(8960 * 8, 10**6)) * 10**6
+    assert verdict.at_most is not None
+    assert exact <= verdict.at_most < exact * Fraction(11, 10)
 
 
 def test_below_its_bound_it_decides_nothing_and_says_what_it_knows() -> None:

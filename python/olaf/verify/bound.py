@@ -47,7 +47,8 @@ class Bound:
         found = at_most(self._instance, self._objective)
         if found is None or found > above:
             raise UndecidedError(f"its bound is {found}")
-        return NoRun(forever=True, at_most=found)
+        # Rounding makes T + J and s longer, never shorter: the exact bound is not above this one.
+        return NoRun(forever=True, bears_rounding=True, at_most=found)
 
 
 def at_most(instance: Instance, objective: Objective) -> Fraction | None:

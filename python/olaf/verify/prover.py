@@ -21,6 +21,8 @@ class NoRun:
 
     forever: bool = False
     """True if it holds beyond the horizon."""
+    bears_rounding: bool = False
+    """True if beyond the horizon it also holds for the times before they were rounded."""
     at_most: Fraction | None = None
     """A smaller value that no run exceeds either, if the proof has one."""
 

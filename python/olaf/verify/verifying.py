@@ -165,7 +165,7 @@ class _Case:
             self._reason = f"whether every cluster delivers twice, so that it has a mean: {error}"
             return True
         if isinstance(found, NoRun):
-            self._averages_forever = found.forever
+            self._averages_forever = self._is_forever(found)
             return True
         self._best = found
         assert found.pair is not None
@@ -209,7 +209,7 @@ class _Case:
             self._violated()
             return
         self._below(limit if found.at_most is None else found.at_most, found)
-        self._forever = found.forever and self._averages_forever and not self._instance.rounding
+        self._forever = self._is_forever(found) and self._averages_forever
         horizon_ns = self._instance.horizon * self._instance.tick_ns
         if self._objective.kind in CLOSED and not found.forever and limit >= horizon_ns:
             reach = amount(self._objective.kind, limit)
@@ -277,9 +277,7 @@ class _Case:
 
     def _below(self, above: Fraction, proof: NoRun) -> None:
         self._at_most = above
-        # The lateness that stands for rounding is that of the horizon.
-        exact = not self._instance.rounding
-        self._edge_forever = proof.forever and self._averages_forever and exact
+        self._edge_forever = self._is_forever(proof) and self._averages_forever
         if self._best is not None and self._best.value > above:
             raise DisagreementError(
                 f"{'+'.join(self._who)} proved that no {self._objective.kind} is above {above}, "
@@ -287,6 +285,10 @@ class _Case:
                 f"instance and the schedule:\n{self._instance}\n{self._objective}\n"
                 f"{self._best.schedule}"
             )
+
+    def _is_forever(self, proof: NoRun) -> bool:
+        # The lateness that stands for rounding is that of the horizon.
+        return proof.forever and (proof.bears_rounding or not self._instance.rounding)
 
     def _shorter(self) -> list[Instance]:
         """Shorter horizons in which a violation can occur, and is found sooner."""
