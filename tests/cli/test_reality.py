@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,25 @@ def test_a_worker_that_sends_more_often_is_one_until_it_slows_down() -> None:
     assert "sends every 50.0 ms" in found.reason
     assert "declares 100.0 ms" in found.reason
     assert whats(reality, status((1, 300)), 20.0) == []
+
+
+def test_a_worker_that_sends_more_seldom_is_one() -> None:
+    reality = Reality([STEADY], None)
+    reality.look(status((1, 0), (2, 0)), 0.0)
+    assert whats(reality, status((1, 10), (2, 10)), 2.0) == [], "too short a time says little"
+    (found,) = reality.look(status((1, 30), (2, 15)), 3.0)
+    assert found.what == "interval"
+    assert "sends every 200.0 ms" in found.reason
+    (found,) = reality.look(status((1, 60), (2, 15)), 6.0)
+    assert "sends nothing, and steady declares 100.0 ms" in found.reason
+    assert whats(reality, status((1, 90), (2, 45)), 9.0) == []
+
+
+def test_a_worker_whose_updates_are_held_back_may_send_more_seldom() -> None:
+    reality = Reality([replace(STEADY, holds_back=True)], None)
+    reality.look(status((1, 0)), 0.0)
+    assert whats(reality, status((1, 15)), 3.0) == []
+    assert whats(reality, status((1, 415)), 6.0) == ["interval"], "more often is one all the same"
 
 
 def test_a_worker_that_began_anew_is_measured_anew() -> None:

@@ -38,7 +38,8 @@ def policy_of(
 
     def declared(group: ClusterSpec) -> Declared:
         interval_s = float(group.interval_ms) / 1000
-        return Declared(group.name, tuple(group.ids), group.workers, interval_s)
+        holds_back = spec.control.kind != "off"
+        return Declared(group.name, tuple(group.ids), group.workers, interval_s, holds_back)
 
     return Policy(
         str(file.resolve()),

@@ -1,13 +1,16 @@
 """Compares what clusters do at a switch with what the policy says that they do.
 
 A proof is about the policy's numbers. It says nothing about a cluster with more workers than its
-table has, or with workers that send more often. Jitter is not compared: counts do not show it.
+table has, or with workers that send more often: they fill the queue. Nor does it about workers that
+send more seldom: their cluster gets older. Fewer workers are no mismatch, because workers join one
+after another. Jitter is not compared: counts do not show it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from olaf.numbers import duration
@@ -15,7 +18,7 @@ from olaf.numbers import duration
 FEWEST_UPDATES = 20
 """Updates of a worker over which its interval is measured; fewer say little."""
 TOLERANCE = 0.1
-"""Part by which the measured interval may be below the declared one: counts have edges."""
+"""Part by which the measured interval may differ from the declared one: counts have edges."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class Declared:
     ids: tuple[int, ...]
     workers: int
     interval_s: float
+    holds_back: bool = False
+    """Transmission control leaves updates out: a longer interval is no mismatch."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,8 @@ class Reality:
                 continue
             key = (one["job"], one["cluster"], one["worker"])
             seen.add(key)
-            worker = self._measure(key, one["last_sequence"], now_s)
+            declared = self._declared.get(one["cluster"], self._newcomer)
+            worker = self._measure(key, one["last_sequence"], now_s, declared)
             here.setdefault(key[:2], []).append(worker)
         self._workers = {key: worker for key, worker in self._workers.items() if key in seen}
         found = []
@@ -73,14 +79,22 @@ class Reality:
                 found += _compared(job, cluster, workers, declared)
         return found
 
-    def _measure(self, key: tuple[int, int, int], sequence: int | None, now_s: float) -> _Worker:
+    def _measure(
+        self,
+        key: tuple[int, int, int],
+        sequence: int | None,
+        now_s: float,
+        declared: Declared | None,
+    ) -> _Worker:
         sent = -1 if sequence is None else sequence
         worker = self._workers.get(key)
         if worker is None or sent < worker.first:  # new, or it began another life
             worker = self._workers[key] = _Worker(now_s, sent)
-        updates = sent - worker.first
-        if updates >= FEWEST_UPDATES and now_s > worker.since_s:
-            worker.interval_s = (now_s - worker.since_s) / updates
+        updates, passed_s = sent - worker.first, now_s - worker.since_s
+        # One who sends seldom, or not at all, is not waited for.
+        longest_s = inf if declared is None else declared.interval_s * (1 + TOLERANCE)
+        if passed_s > 0 and (updates >= FEWEST_UPDATES or passed_s >= FEWEST_UPDATES * longest_s):
+            worker.interval_s = passed_s / updates if updates else inf
             worker.since_s, worker.first = now_s, sent
         return worker
 
@@ -96,10 +110,16 @@ def _compared(
         )
         found.append(Mismatch(job, cluster, "workers", reason))
     measured = [one.interval_s for one in workers if one.interval_s is not None]
-    shortest = min(measured, default=None)
-    if shortest is not None and shortest < declared.interval_s * (1 - TOLERANCE):
+    least, most = (declared.interval_s * (1 + part) for part in (-TOLERANCE, TOLERANCE))
+    seen: float | None = None
+    if measured and min(measured) < least:
+        seen = min(measured)
+    elif measured and max(measured) > most and not declared.holds_back:
+        seen = max(measured)
+    if seen is not None:
+        sends = "sends nothing" if seen == inf else f"sends every {duration(seen)}"
         reason = (
-            f"a worker of {who} sends every {duration(shortest)}, and {declared.name} declares "
+            f"a worker of {who} {sends}, and {declared.name} declares "
             f"{duration(declared.interval_s)}"
         )
         found.append(Mismatch(job, cluster, "interval", reason))
