@@ -208,6 +208,17 @@ def test_refusals_name_the_worker(roles: Roles) -> None:
     assert found["datagrams", "foreign"] == 1
 
 
+def test_what_keys_kept_out_is_refused_too() -> None:
+    keys = {"refused": {"no_seal": 3, "no_such_key": 1}}
+    status = {"role": "switch", "keys": keys, "reduce": {"keys": {"refused": {"replayed": 2}}}}
+    found = {(one.what, one.reason): one.count for one in refusals(status)}
+    assert found == {
+        ("datagrams, kept out by keys", "no seal"): 3,
+        ("datagrams, kept out by keys", "no such key"): 1,
+        ("datagrams, reduce, kept out by keys", "replayed"): 2,
+    }
+
+
 def test_a_token_file_that_is_missing_is_said() -> None:
     with pytest.raises(ConfigurationError, match="--token-file"):
         Reader(["127.0.0.1:1"], "/nowhere/token")

@@ -113,12 +113,58 @@ def test_who_has_another_key_hears_so(network: Network, key: str, tmp_path: Path
     _olaf.new_key(other)
     server = network.server(key_files=[key])
     client = network.client(server.address, key_file=str(other))
-    with pytest.raises(olaf.UnreachableError, match="no such key"):
+    with pytest.raises(olaf.UnreachableError, match="no such key") as error:
         client.join(zeros(), 1.0)
+    assert "is it running" not in str(error.value), "the switch has answered"
+    assert refused(server)["no_such_key"] > 0
     plain = network.server()
     client = network.client(plain.address, key_file=str(other))
     with pytest.raises(olaf.UnreachableError, match="nobody there has answered it"):
         client.join(zeros(), 1.0)
+
+
+def test_the_log_names_who_was_kept_out_a_few_times(network: Network, key: str) -> None:
+    server = network.server(key_files=[key])
+    client = network.client(server.address)
+    with pytest.raises(olaf.UnreachableError):
+        client.join(zeros(), 1.0)
+    assert refused(server)["no_seal"] > 1
+    (told,) = (one for one in events(server) if one["event"] == "key_refused")
+    assert told["reason"] == "no_seal"
+    assert told["address"].startswith("127.0.0.1:")
+    assert "give it the key of its job" in told["advice"]
+
+
+NEWER = b"OLAK\x09"
+"""What a handshake of a later release begins with."""
+
+
+def test_a_handshake_of_another_version_hears_which_one_is_spoken(
+    network: Network, key: str, plain_socket: socket.socket
+) -> None:
+    server = network.server(key_files=[key])
+    plain_socket.sendto(NEWER + bytes(91), address_of(server))
+    assert plain_socket.recv(65_536)[:5] == b"OLAK\x02"
+    # What is shorter than a handshake may be such an answer: two parties would never end.
+    plain_socket.sendto(NEWER + bytes(90), address_of(server))
+    until(lambda: refused(server)["other_version"] == 2)
+    plain_socket.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        plain_socket.recv(65_536)
+    (told,) = (one for one in events(server) if one["event"] == "other_version")
+    assert (told["version"], told["own_version"]) == (9, 2)
+    assert "this side is older" in told["reason"]
+
+
+def test_a_worker_says_that_its_switch_has_seals_of_another_version(
+    network: Network, key: str
+) -> None:
+    way = Relay(network.server().address, Way(mute=True))
+    way.heard = lambda _: way.forge(NEWER + bytes(25))
+    client = network.client(way.address, key_file=key)
+    with pytest.raises(olaf.UnreachableError, match=r"version 9 of the seals.* version 2: install"):
+        client.join(zeros(), 1.0)
+    way.stop()
 
 
 def test_the_key_of_one_job_opens_no_other(network: Network, tmp_path: Path) -> None:

@@ -183,6 +183,7 @@ def refusals(status: Status) -> list[Refusal]:
                 found.append(Refusal(what, reason.replace("_", " "), count))
 
     take("datagrams", status.get("refused"))
+    take("datagrams, kept out by keys", status.get("keys", {}).get("refused"))
     fates = status.get("fates", {})
     take("updates dropped", fates.get("dropped"))
     take("updates rejected", fates.get("rejected"))
@@ -191,6 +192,7 @@ def refusals(status: Status) -> list[Refusal]:
     for engine in ENGINES:
         table = status.get(engine, {})
         take(f"datagrams, {engine}", table.get("refused"))
+        take(f"datagrams, {engine}, kept out by keys", table.get("keys", {}).get("refused"))
         pieces = table.get("pieces", {})
         take(f"pieces, {engine}", pieces.get("refused"))
     for worker in status.get("workers", ()) if status["role"] == "switch" else ():

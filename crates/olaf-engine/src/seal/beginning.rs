@@ -60,6 +60,8 @@ pub(super) struct Beginning {
     held: VecDeque<Held>,
     /// The other party has said that it has no such key.
     pub(super) is_refused: bool,
+    /// The other party speaks this version of seals.
+    pub(super) other_version: Option<u8>,
 }
 
 impl Beginning {
@@ -73,6 +75,7 @@ impl Beginning {
             before: None,
             held: VecDeque::new(),
             is_refused: false,
+            other_version: None,
         }
     }
 
@@ -168,7 +171,7 @@ impl Beginning {
                 };
                 self.before = self.live.replace(live);
                 self.attempt = None;
-                self.is_refused = false;
+                (self.is_refused, self.other_version) = (false, None);
                 counters.associations_begun += 1;
             }
             // It says nothing that could be believed, but tells a person why nothing comes.

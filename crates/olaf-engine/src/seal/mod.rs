@@ -54,6 +54,8 @@ pub enum Standing {
     Unanswered,
     /// A party above says that it has no such key. Anybody could have said it.
     KeyRefused,
+    /// A party above speaks this version of seals, and this party another one. Anybody could have said it.
+    OtherVersion(u8),
     /// A handshake has ended.
     Open,
 }
@@ -111,6 +113,8 @@ impl<E> Sealed<E> {
         let mut all = guard.beginning.values();
         if all.clone().any(Beginning::is_open) {
             Standing::Open
+        } else if let Some(have) = all.clone().find_map(|found| found.other_version) {
+            Standing::OtherVersion(have)
         } else if all.any(|found| found.is_refused) {
             Standing::KeyRefused
         } else {
@@ -346,18 +350,25 @@ impl Guard {
         from: Source,
         found: &sealed::Sealed<'_>,
     ) -> Result<(), Reason> {
-        let said = Handshake::parse(found.message).map_err(|refusal| match refusal {
-            Refusal::WrongVersion { .. } => Reason::OtherVersion,
-            // A message without a seal ends in any bytes.
-            Refusal::NotOurs => Reason::NoSeal,
-            _ => Reason::BadHandshake,
-        })?;
         let is_above = self.above.contains(&from.peer);
+        let said = match Handshake::parse(found.message) {
+            Ok(said) => said,
+            Err(Refusal::WrongVersion { have, .. }) => {
+                self.other_version(from, have, found.signed.len() + sealed::TAG_BYTES);
+                return Err(Reason::OtherVersion { have });
+            }
+            // A message without a seal ends in any bytes.
+            Err(Refusal::NotOurs) => return Err(Reason::NoSeal),
+            Err(_) => return Err(Reason::BadHandshake),
+        };
         match said.kind {
             Kind::Hello if !is_above => {
                 let answer =
                     self.answering.hello(&*self.secrets, now, (from.peer, self.place), &said);
                 self.answer(from, &answer, None);
+                if answer.kind == Kind::NoKey {
+                    return Err(Reason::NoSuchKey);
+                }
             }
             Kind::Open if !is_above => {
                 let Self { answering, secrets, counters, .. } = self;
@@ -390,13 +401,28 @@ impl Guard {
         Ok(())
     }
 
+    /// Tells the sender of a handshake of another version which one is spoken here. Of a party above it is
+    /// only noted: it may be a hint, and this party has asked first.
+    fn other_version(&mut self, from: Source, have: u8, len: usize) {
+        if self.above.contains(&from.peer) {
+            let known = self.beginning.range_mut((from.peer, 0)..=(from.peer, usize::MAX));
+            known.for_each(|(_, own)| own.other_version = Some(have));
+        } else if len >= handshake::LEN {
+            self.put_answer(from, Handshake::version_notice().to_vec());
+        }
+    }
+
     /// Answers a message of a handshake, under the key if there is one.
     fn answer(&mut self, to: Source, answer: &Handshake, key: Option<usize>) {
+        let bytes = self.written(answer, key);
+        self.put_answer(to, bytes);
+    }
+
+    fn put_answer(&mut self, to: Source, bytes: Vec<u8>) {
         if self.answers.len() >= ANSWERS {
             self.counters.unanswered += 1;
             return;
         }
-        let bytes = self.written(answer, key);
         self.answers.push_back((to.port, to.peer, bytes));
     }
 

@@ -12,7 +12,10 @@ pub enum Reason {
     /// A message of a handshake that is none, or that this party never gets.
     BadHandshake,
     /// A message of a handshake in another version of the format.
-    OtherVersion,
+    OtherVersion {
+        /// The version of the message.
+        have: u8,
+    },
     /// No key of that name is known here.
     NoSuchKey,
     /// Its cookie was not made for this sender, or not by this life of the party.
@@ -34,13 +37,29 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// What an operator should know of the sender; none where honest parties cause it, too, as a network
+    /// that repeats datagrams and a party that begins a new life.
+    #[must_use]
+    pub const fn advice(self) -> Option<&'static str> {
+        match self {
+            Self::NoSeal => Some("its sender has no key: give it the key of its job"),
+            Self::NoSuchKey => {
+                Some("its sender has another key: give both the key of the same job")
+            }
+            Self::OtherJob => Some("its sender's key is for another job"),
+            Self::BadTag => Some("somebody changed it on the way, or signed it with another key"),
+            Self::Full => Some("this key has as many parties as there is room for"),
+            _ => None,
+        }
+    }
+
     /// A short stable name, for counters and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::NoSeal => "no_seal",
             Self::BadHandshake => "bad_handshake",
-            Self::OtherVersion => "other_version",
+            Self::OtherVersion { .. } => "other_version",
             Self::NoSuchKey => "no_such_key",
             Self::BadCookie => "bad_cookie",
             Self::OldCookie => "old_cookie",

@@ -131,7 +131,9 @@ impl Probing {
         told["address"] = self.to.clone().into();
         told["local_address"] = self.local.clone().into();
         told["ipv6"] = self.is_v6.into();
-        told["key_advice"] = self.shared.key_advice().into();
+        let advice = self.shared.key_advice();
+        told["key_refused"] = advice.as_ref().is_some_and(|advice| advice.is_answer).into();
+        told["key_advice"] = advice.map(|advice| advice.text).into();
         told["io"] =
             serde_json::to_value(self.shared.io_statistics()).expect("counts are plain data");
         Some(told.to_string())

@@ -1,5 +1,6 @@
 //! Messages for people if a job cannot be joined: the reason, and the remedy.
 
+use crate::driver::shared::KeyAdvice;
 use olaf_host::push_pull::worker::{TooNarrow, WorkerStatistics};
 use olaf_wire::{Address, JobId, WelcomeCode};
 use std::net::SocketAddr;
@@ -80,7 +81,7 @@ pub(super) fn unreachable(
     timeout: Duration,
     statistics: &WorkerStatistics,
     refused: bool,
-    key_advice: Option<&str>,
+    key_advice: Option<KeyAdvice>,
 ) -> String {
     let waited = timeout.as_secs_f64();
     if let Some(theirs) = statistics.other_version {
@@ -89,6 +90,9 @@ pub(super) fn unreachable(
              install the same release of Olaf on both machines",
             olaf_wire::offsets::VERSION
         );
+    }
+    if let Some(KeyAdvice { is_answer: true, text }) = key_advice {
+        return format!("no way into job {job} at {switch}: {text}");
     }
     if !statistics.switch_alive {
         let why = if refused {
@@ -99,7 +103,7 @@ pub(super) fn unreachable(
         return format!(
             "no answer from the switch at {switch} within {waited:.1} s: {why}; start it with \
              `olaf switch`, or correct the address{}",
-            key_advice.map_or_else(String::new, |advice| format!("; {advice}"))
+            key_advice.map_or_else(String::new, |advice| format!("; {}", advice.text))
         );
     }
     if statistics.awaits_admission {

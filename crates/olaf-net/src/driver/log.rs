@@ -5,7 +5,7 @@ use crate::io::outgoing::Trouble;
 use crate::io::peers::Peers;
 use olaf_engine::{Engine, Instant};
 use serde_json::{Value, json};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// Events kept at once; the oldest give way.
@@ -16,6 +16,8 @@ const RECENT: usize = 32;
 const TELL_TROUBLE_EVERY: Duration = Duration::from_secs(1);
 /// Shortest time between two events about another version.
 const TELL_VERSION_EVERY: Duration = Duration::from_secs(10);
+/// Shortest time between two events about datagrams that keys kept out for the same reason.
+const TELL_KEY_EVERY: Duration = Duration::from_secs(10);
 
 /// The events.
 #[derive(Default)]
@@ -26,6 +28,8 @@ pub(super) struct Log {
     told_version: Option<Instant>,
     /// Datagrams of other versions since that.
     other_versions: u64,
+    /// When a datagram that keys kept out was told of, and how many came since, by reason.
+    told_keys: BTreeMap<&'static str, (Instant, u64)>,
     /// The newest events, whether they were fetched or not: an operator looks at them.
     recent: VecDeque<Value>,
 }
@@ -68,6 +72,30 @@ impl Log {
             "at_ns": now.0, "event": "other_version", "address": from, "version": have,
             "own_version": speaks, "not_told_before": before,
             "reason": format!("{older}: install the same release at both ends"),
+        }));
+    }
+
+    /// Notes a datagram that the keys kept out. Anybody may send one, so the lines are few; the next one of
+    /// the reason says how many came in between.
+    pub(super) fn note_key(
+        &mut self,
+        now: Instant,
+        from: &str,
+        reason: &'static str,
+        advice: &str,
+    ) {
+        let mut before = 0;
+        if let Some((told, since)) = self.told_keys.get_mut(reason) {
+            if now.since(*told) < TELL_KEY_EVERY {
+                *since += 1;
+                return;
+            }
+            before = *since;
+        }
+        self.told_keys.insert(reason, (now, 0));
+        self.keep(json!({
+            "at_ns": now.0, "event": "key_refused", "address": from, "reason": reason,
+            "not_told_before": before, "advice": advice,
         }));
     }
 

@@ -23,7 +23,7 @@ use crate::io::socket::Socket;
 use crate::io::statistics::IoStatistics;
 use crate::io::waker::Waker;
 use log::Log;
-use olaf_engine::seal::Secrets;
+use olaf_engine::seal::{self, Secrets};
 use olaf_engine::{
     DropReason, Engine, Instant, PeerId, PortId, Refused, Sealed, Source, TrafficClass, Transmit,
     Verdict, Wiring,
@@ -275,6 +275,11 @@ impl<E: Engine> Driver<E> {
                 if let Some((have, speaks)) = other_version(reason) {
                     self.log.note_version(now, &self.peers.name(from.peer), have, speaks);
                 }
+                if let DropReason::Seal(reason) = reason
+                    && let Some(advice) = reason.advice()
+                {
+                    self.log.note_key(now, &self.peers.name(from.peer), reason.name(), advice);
+                }
             }
             Verdict::Absorb => {}
         }
@@ -322,6 +327,9 @@ const fn other_version(reason: DropReason) -> Option<(u8, u8)> {
         DropReason::Malformed(Refusal::WrongVersion { have, speaks })
         | DropReason::End(Refused::Malformed(Refusal::WrongVersion { have, speaks })) => {
             Some((have, speaks))
+        }
+        DropReason::Seal(seal::Reason::OtherVersion { have }) => {
+            Some((have, olaf_wire::sealed::VERSION))
         }
         _ => None,
     }

@@ -69,6 +69,14 @@ struct Sending {
     statistics: IoStatistics,
 }
 
+/// What keys have to do with a switch that lets nobody in.
+pub(crate) struct KeyAdvice {
+    /// The switch itself has said so, or somebody in its place.
+    pub(crate) is_answer: bool,
+    /// What is wrong, and what to do.
+    pub(crate) text: String,
+}
+
 impl<E: Engine> Shared<E> {
     /// A driver of `engine`, whose socket is connected to `peer`.
     pub(crate) fn new(
@@ -288,22 +296,37 @@ impl<E: Engine> Shared<E> {
     }
 
     /// What the keys may have to do with a switch that does not answer, and what to do about it.
-    pub(crate) fn key_advice(&self) -> Option<&'static str> {
-        match self.lock().engine.standing() {
-            Standing::Open => None,
-            Standing::Clear => Some(
+    pub(crate) fn key_advice(&self) -> Option<KeyAdvice> {
+        let (is_answer, text) = match self.lock().engine.standing() {
+            Standing::Open => return None,
+            Standing::Clear => (
+                false,
                 "a switch that was started with a key answers only workers with the key of their \
-                 job (key_file)",
+                 job (key_file)"
+                    .to_owned(),
             ),
-            Standing::Unanswered => Some(
+            Standing::Unanswered => (
+                false,
                 "this worker has a key (key_file), and nobody there has answered it: start the \
-                 switch with the job's key, too (--key-file)",
+                 switch with its key, too (--key-file)"
+                    .to_owned(),
             ),
-            Standing::KeyRefused => Some(
+            Standing::KeyRefused => (
+                true,
                 "the switch says that it has no such key as this worker's (key_file): give both the \
-                 key of the same job",
+                 key of the same job"
+                    .to_owned(),
             ),
-        }
+            Standing::OtherVersion(theirs) => (
+                true,
+                format!(
+                    "the switch speaks version {theirs} of the seals of keys, and this worker version \
+                     {}: install the same release of Olaf on both machines",
+                    olaf_wire::sealed::VERSION
+                ),
+            ),
+        };
+        Some(KeyAdvice { is_answer, text })
     }
 
     /// How often the switch's machine has said that nothing listens there.

@@ -15,11 +15,20 @@ pub(super) fn check(
     if may_be_reached || canonical(listen).ip().is_loopback() {
         return Ok(());
     }
+    // A switch with the job's key could sign models.
+    let (how, without) = match role {
+        "switch" => (
+            "olaf keys new job.key; olaf keys switch job.key switch.key; --key-file switch.key",
+            "--insecure (insecure = true)",
+        ),
+        "server" => ("olaf keys new job.key; --key-file job.key", "--insecure (insecure = true)"),
+        // The parties of a sharing are set up by their file alone.
+        _ => ("olaf keys new job.key; key_file = \"job.key\"", "insecure = true"),
+    };
     Err(StartError::Config(format!(
         "{key} = \"{listen}\": other machines can reach this address, and the {role} has no key: \
-         anybody there could join its jobs and change them. Give it a key (olaf keys new job.key; \
-         --key-file job.key), or listen on 127.0.0.1, or serve without a key by --insecure \
-         (insecure = true)"
+         anybody there could join its jobs and change them. Give it a key ({how}), or listen on \
+         127.0.0.1, or serve without a key by {without}"
     )))
 }
 
@@ -40,10 +49,24 @@ mod tests {
         for reached in ["0.0.0.0:5555", "[::]:5555", "10.0.0.1:5555", "[::ffff:10.0.0.1]:5555"] {
             let error = told(reached, false).expect(reached);
             assert!(error.starts_with("listen_at.reduce = "), "{error}");
-            for said in ["5555", "the switch has no key", "--key-file", "--insecure"] {
+            for said in ["5555", "the switch has no key", "--key-file switch.key", "--insecure"] {
                 assert!(error.contains(said), "{error}");
             }
             assert_eq!(told(reached, true), None, "{reached}");
+        }
+    }
+
+    #[test]
+    fn the_advice_is_what_the_role_takes() {
+        let listen = "0.0.0.0:1".parse().expect("an address");
+        for (role, said) in [
+            ("switch", "olaf keys switch job.key switch.key; --key-file switch.key"),
+            ("server", "olaf keys new job.key; --key-file job.key"),
+            ("host", "key_file = \"job.key\""),
+        ] {
+            let error = check(role, "listen", listen, false).expect_err(role).to_string();
+            assert!(error.contains(said), "{error}");
+            assert_eq!(error.contains("--insecure"), role != "host", "{error}");
         }
     }
 }

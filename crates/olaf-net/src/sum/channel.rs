@@ -6,7 +6,7 @@ use super::operations::{Operations, Slot};
 use super::{LEAVE_PATIENCE, Protocol, SumConfig, SumJoining};
 use crate::clock::{self, deadline};
 use crate::driver::aged;
-use crate::driver::shared::Shared;
+use crate::driver::shared::{KeyAdvice, Shared};
 use crate::error::{ClientError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
@@ -35,8 +35,13 @@ pub(super) struct Seat {
 }
 
 /// The message, and what else may be wrong.
-fn with_advice(text: String, advice: Option<&str>) -> String {
-    advice.map_or_else(|| text.clone(), |advice| format!("{text}; {advice}"))
+fn with_advice(text: String, advice: Option<KeyAdvice>) -> String {
+    match advice {
+        None => text,
+        // Something came back: it is no question of the address or the path.
+        Some(KeyAdvice { is_answer: true, text }) => text,
+        Some(KeyAdvice { text: advice, .. }) => format!("{text}; {advice}"),
+    }
 }
 
 /// A connection.

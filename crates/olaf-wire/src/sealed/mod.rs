@@ -28,6 +28,8 @@ pub const MAGIC: [u8; 4] = *b"OLAK";
 pub const VERSION: u8 = 2;
 /// Bytes that a seal adds to a message.
 pub const OVERHEAD: usize = trailer::LEN;
+/// Bytes of [`Handshake::version_notice`].
+const NOTICE: usize = handshake::ASSOCIATION + OVERHEAD;
 /// Bytes of a tag, of random values and of a cookie.
 pub const TAG_BYTES: usize = 16;
 /// The largest counter of a datagram; an association ends there.
@@ -159,6 +161,16 @@ impl Handshake {
         }
     }
 
+    /// What a party answers to a handshake of another version: a datagram that names this version and says
+    /// no more. It is shorter than a handshake, so that two parties never answer each other's.
+    #[must_use]
+    pub fn version_notice() -> [u8; NOTICE] {
+        let mut notice = [0; NOTICE];
+        notice[..MAGIC.len()].copy_from_slice(&MAGIC);
+        notice[handshake::VERSION] = VERSION;
+        notice
+    }
+
     /// Reads a message, of a datagram with association 0.
     ///
     /// # Errors
@@ -167,15 +179,16 @@ impl Handshake {
         if message.get(..MAGIC.len()) != Some(&MAGIC) {
             return Err(Refusal::NotOurs);
         }
+        // Another version may have another length.
+        if let Some(have) = message.get(handshake::VERSION).copied().filter(|have| *have != VERSION)
+        {
+            return Err(Refusal::WrongVersion { have, speaks: VERSION });
+        }
         let have = message.len();
         match have {
             handshake::BODY => {}
             0..handshake::BODY => return Err(Refusal::Truncated { have, need: handshake::BODY }),
             _ => return Err(Refusal::Oversized { have, need: handshake::BODY }),
-        }
-        if message[handshake::VERSION] != VERSION {
-            let have = message[handshake::VERSION];
-            return Err(Refusal::WrongVersion { have, speaks: VERSION });
         }
         let byte = message[handshake::KIND];
         let kind = Kind::EACH.into_iter().find(|kind| *kind as u8 == byte);
@@ -256,8 +269,23 @@ mod tests {
         assert_eq!(refused(body), Refusal::UnknownKind(7));
         body[4] = 1;
         assert_eq!(refused(body), Refusal::WrongVersion { have: 1, speaks: 2 });
+        assert_eq!(refused(&body[..5]), Refusal::WrongVersion { have: 1, speaks: 2 });
         body[0] = b'X';
         assert_eq!(refused(body), Refusal::NotOurs);
+    }
+
+    #[test]
+    fn a_version_notice_is_shorter_than_a_handshake_and_names_the_version() {
+        let mut notice = Handshake::version_notice();
+        assert!(notice.len() < handshake::LEN);
+        let read = |datagram: &[u8]| {
+            let sealed = Sealed::parse(datagram).expect("it has a trailer");
+            assert_eq!(sealed.association, 0);
+            Handshake::parse(sealed.message)
+        };
+        assert!(matches!(read(&notice), Err(Refusal::Truncated { .. })), "the same version");
+        notice[handshake::VERSION] = 9;
+        assert_eq!(read(&notice), Err(Refusal::WrongVersion { have: 9, speaks: VERSION }));
     }
 
     #[test]

@@ -131,6 +131,29 @@ fn a_worker_with_a_key_that_nobody_knows_is_told_so() {
     pair.settle();
     assert_eq!(pair.worker.standing(), Standing::KeyRefused);
     assert!(pair.at_switch().is_empty());
+    // The operator of the switch sees it, too.
+    assert_eq!(pair.refused(Reason::NoSuchKey), 1);
+    assert!(adds_up(pair.switch.counters().unwrap()));
+}
+
+#[test]
+fn ends_of_different_versions_hear_so_and_answer_no_answer() {
+    let mut pair = Pair::new();
+    pair.say_up(b"\x01first");
+    let mut hello = pair.drain().remove(0);
+    hello.bytes[handshake::VERSION] += 1;
+    let have = hello.bytes[handshake::VERSION];
+    let told = Verdict::Drop(DropReason::Seal(Reason::OtherVersion { have }));
+    assert_eq!(pair.deliver(&hello), told);
+    let mut answer = pair.drain();
+    assert_eq!(answer.len(), 1);
+    // Two switches that each take the other for a stranger.
+    let back = Sent { from: PeerId(9), to: SWITCH, bytes: answer[0].bytes.clone() };
+    pair.deliver(&back);
+    assert!(pair.drain().is_empty(), "an answer to an answer would never end");
+    answer[0].bytes[handshake::VERSION] = 9;
+    pair.deliver(&answer[0]);
+    assert_eq!(pair.worker.standing(), Standing::OtherVersion(9));
 }
 
 #[test]
