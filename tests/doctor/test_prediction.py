@@ -47,6 +47,8 @@ def test_nothing_is_the_answer_for_one_worker_and_for_much_computation() -> None
     alone = predict(replace(JOB, workers=1))
     assert (alone.synchronous, alone.asynchronous) == ("nothing", "nothing")
     assert "nobody" in alone.synchronous_why
+    idle = predict(replace(JOB, workers=1, compute_s=0.0))
+    assert (idle.synchronous, idle.synchronous_gain) == ("nothing", 0.0)
     busy = predict(replace(JOB, compute_s=100.0))
     assert busy.synchronous == "nothing"
     assert "computation takes 98%" in busy.synchronous_why

@@ -19,6 +19,9 @@ from relay import Path, Relay
 
 from conftest import Network, zeros
 from olaf import _olaf
+from olaf.doctor import path
+from olaf.doctor.finding import Section
+from olaf.doctor.path import Question
 
 ROLE = File(__file__).with_name("role.py")
 
@@ -159,6 +162,21 @@ def test_a_server_is_no_switch(network: Network) -> None:
     said = doctor("--switch", network.server().address)
     assert said.code == 1
     assert "no switch" in said.finding("switch", "answers")["to_do"]
+    said = doctor("--server", network.switch(network.server().address).address)
+    assert said.code == 1
+    assert "this is a switch" in said.finding("server", "answers")["to_do"]
+
+
+def test_the_seal_of_a_key_counts_in_the_packets_of_a_job() -> None:
+    """A path that is too narrow by less than a seal."""
+    told = {"job_segment_lanes": 333, "job_parameters": 1000, "ipv6": False}
+    without, packets = Section("switch"), 8 + 20 + 112 + 4 * 333
+    path._size(without, told | {"mtu_bytes": packets, "system_mtu_bytes": packets}, Question())
+    assert without.is_good
+    behind = Section("switch")
+    key = Question(key_file="job.key")
+    path._size(behind, told | {"mtu_bytes": packets, "system_mtu_bytes": packets}, key)
+    assert f"the job's packets have {packets + 24}" in behind.findings[0].found
 
 
 def test_keys_that_match_pass_and_others_are_named(network: Network, tmp_path: File) -> None:
@@ -173,13 +191,27 @@ def test_keys_that_match_pass_and_others_are_named(network: Network, tmp_path: F
     assert said.of("switch")["measured"]["answered"] == 100
     said = doctor("--switch", switch.address, "--key-file", other)
     assert said.code == 1
-    assert "key of the same job" in said.finding("switch", "answers")["to_do"]
+    finding = said.finding("switch", "answers")
+    assert "it has no such key" in finding["found"], "something did come back"
+    assert finding["to_do"] == "give both the key of the same job"
     said = doctor("--switch", switch.address)
     assert "started with a key" in said.finding("switch", "answers")["to_do"]
     File(key).chmod(0o644)
     said = doctor("--switch", switch.address, "--key-file", key)
     assert said.code == 1
-    assert "chmod 600" in said.finding("this machine", "key")["found"]
+    finding = said.finding("this machine", "key")
+    assert "chmod 600" in finding["found"]
+    assert "keys new" not in finding["to_do"], "a new key is not the job's"
+    said = doctor("--key-file", theirs)
+    assert said.finding("this machine", "key")["level"] == "note"
+    assert "cannot check who made its models" in said.finding("this machine", "key")["found"]
+
+
+def test_one_worker_that_computes_for_no_time_gains_nothing() -> None:
+    call = run_olaf("doctor", "--model-bytes", "400kB", "--workers", "1", "--link", "1gbit")
+    assert call.returncode == 0, call.stderr
+    assert "1 worker, a model of 400.0 kB" in call.stdout
+    assert "gains nothing: one worker has nobody to sum with" in call.stdout
 
 
 @pytest.mark.parametrize(

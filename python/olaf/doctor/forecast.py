@@ -12,7 +12,8 @@ from olaf.doctor.prediction import Job, predict
 def forecast(job: Job) -> Section:
     """What aggregation gains for this job. A gain of nothing is an answer, and nothing to fix."""
     section = Section(
-        f"{job.workers} workers, a model of {job.model_bytes / 1e6:,.1f} MB, "
+        f"{job.workers} {'worker' if job.workers == 1 else 'workers'}, "
+        f"a model of {_size(job.model_bytes)}, "
         f"{numbers.duration(job.compute_s)} of computation a step"
     )
     found = predict(job)
@@ -36,6 +37,13 @@ def forecast(job: Job) -> Section:
         "a queue that merges", f"gains {_gain(found.asynchronous)}{found.asynchronous_why}"
     )
     return section
+
+
+def _size(length: int) -> str:
+    for unit, size in (("MB", 1e6), ("kB", 1e3)):
+        if length >= size:
+            return f"{length / size:,.1f} {unit}"
+    return f"{length} bytes"
 
 
 def _gain(answer: str) -> str:

@@ -122,12 +122,13 @@ def _key(section: Section, key_file: str | None) -> None:
     try:
         name, kind, job = _olaf.key_info(key_file)
     except (OSError, ValueError) as error:
-        section.fix("key", str(error), "give this user a private key file: olaf keys new FILE")
+        section.fix("key", str(error), "give this user the key file of the job, with mode 600")
         return
     section.measured["key"] = name
     of = "any job" if job is None else f"job {job}"
     users = "switches" if kind == "switch" else "workers and servers"
-    section.ok(
-        "key",
-        f"{key_file}: key {name} of {of}, for {users}",
-    )
+    found = f"{key_file}: key {name} of {of}, for {users}"
+    if kind == "switch":
+        section.note("key", f"{found}; a worker with it cannot check who made its models")
+    else:
+        section.ok("key", found)

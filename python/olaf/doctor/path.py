@@ -19,6 +19,7 @@ FAR_S = 0.05
 CLOCKS_APART_S = 1.0
 """Ages are corrected for an offset between clocks, but logs of two machines are not."""
 SEGMENT_HEADER = 112
+SEAL = 24
 LANE_BYTES = 4
 
 ADVICE = {
@@ -65,7 +66,7 @@ def path(name: str, address: str, question: Question) -> Section:
     if _answers(section, told, name):
         _versions(section, told)
         _delay_and_loss(section, told)
-        _size(section, told)
+        _size(section, told, question)
         _clock(section, told)
         _job(section, told, question)
     return section
@@ -107,12 +108,19 @@ def _answers(section: Section, told: dict[str, Any], name: str) -> bool:
             why = f"nothing came back within {numbers.duration(PATIENCE_MS / 1000)}{by}"
             to_do = "see that it runs, that its server runs, and that firewalls let UDP through"
         advice = told["key_advice"]
-        section.fix("answers", why, f"{to_do}; {advice}" if advice else to_do)
+        if told["key_refused"]:
+            section.fix("answers", f"{advice.partition(': ')[0]}{by}", advice.partition(": ")[2])
+        else:
+            section.fix("answers", why, f"{to_do}; {advice}" if advice else to_do)
         return False
     who = "a server behind a switch" if told["through_switch"] else "a server, without a switch"
     if name == "switch" and not told["through_switch"]:
         section.fix(
             "answers", f"{who}{by}", "this is no switch: name the switch's address, or use --server"
+        )
+    elif name == "server" and told["through_switch"]:
+        section.fix(
+            "answers", f"{who}{by}", "this is a switch: name the server's address, or use --switch"
         )
     else:
         section.ok("answers", f"{who}{by}")
@@ -151,9 +159,9 @@ def _delay_and_loss(section: Section, told: dict[str, Any]) -> None:
     )
 
 
-def _size(section: Section, told: dict[str, Any]) -> None:
+def _size(section: Section, told: dict[str, Any], question: Question) -> None:
     mtu, system = told["mtu_bytes"], told["system_mtu_bytes"]
-    needed = _needed_mtu(told)
+    needed = _needed_mtu(told, has_key=question.key_file is not None)
     if mtu is None:
         section.fix("path MTU", "not found: every long question was lost", "ask again")
     elif needed is not None and needed > mtu:
@@ -172,11 +180,11 @@ def _size(section: Section, told: dict[str, Any]) -> None:
         section.ok("path MTU", f"{mtu} bytes both ways")
 
 
-def _needed_mtu(told: dict[str, Any]) -> int | None:
+def _needed_mtu(told: dict[str, Any], *, has_key: bool) -> int | None:
     lanes = min(told["job_segment_lanes"], told["job_parameters"])
     if not lanes:
         return None
-    headers = 8 + (40 if told["ipv6"] else 20)
+    headers = 8 + (40 if told["ipv6"] else 20) + (SEAL if has_key else 0)
     return headers + SEGMENT_HEADER + int(lanes) * LANE_BYTES
 
 

@@ -66,7 +66,8 @@ def predict(job: Job) -> Prediction:
     """The gain of a switch that sums (``olaf.connect_sum``), and of one that merges updates."""
     step = steps(job)
     best = min(step.ring_s, step.server_s)
-    gain = best / step.switch_s - 1
+    # One worker that computes for no time has a step of no length.
+    gain = best / step.switch_s - 1 if step.switch_s > 0 else 0.0
     answer: Answer = "gains" if gain >= WORTH else "nothing"
     load = offered(job)
     lost = max(0.0, 1 - 1 / load) if load > 0 else 0.0

@@ -332,8 +332,13 @@ impl Probe {
         }
         if asked.is_counted || self.phase == Phase::Sizing {
             self.round_trip.sample(passed);
-            let there = (welcome.received_at_ns, welcome.sent_at_ns);
-            self.clock.exchange(asked.at.0, there.0, there.1, now.0);
+            // The shortest round trip says most. A clock forgets old exchanges; a probe is too short for drift.
+            let is_shortest =
+                self.clock.error_ns().is_none_or(|known| passed.as_nanos() / 2 < known.into());
+            if is_shortest {
+                let there = (welcome.received_at_ns, welcome.sent_at_ns);
+                self.clock.exchange(asked.at.0, there.0, there.1, now.0);
+            }
         }
         if self.phase == Phase::Opening {
             // This first answer may have waited for a handshake of keys: it measures nothing.

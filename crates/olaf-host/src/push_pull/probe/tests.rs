@@ -12,6 +12,8 @@ const AHEAD: u64 = 7_000_000_000;
 
 struct Path {
     one_way: Duration,
+    /// This much longer for all but the first datagrams.
+    later: Duration,
     /// Bytes of the longest datagram, up and down.
     longest: (usize, usize),
     /// Each datagram with a multiple of this number is lost; 0: none is lost.
@@ -22,7 +24,12 @@ struct Path {
 impl Path {
     fn new(one_way_ms: u64) -> Self {
         let one_way = Duration::from_millis(one_way_ms);
-        Self { one_way, longest: (70_000, 70_000), loses_one_of: 0, sent: 0 }
+        let later = Duration::ZERO;
+        Self { one_way, later, longest: (70_000, 70_000), loses_one_of: 0, sent: 0 }
+    }
+
+    fn takes(&self) -> Duration {
+        self.one_way + if self.sent > 10 { self.later } else { Duration::ZERO }
     }
 
     fn passes(&mut self, len: usize, longest: usize) -> bool {
@@ -59,7 +66,7 @@ fn measured(config: ProbeConfig, path: &mut Path) -> (Findings, Server) {
         while let Some(out) = probe.poll_transmit(now, PortId(0), &mut buf) {
             order += 1;
             if path.passes(out.len, path.longest.0) {
-                let at = (now + path.one_way).0;
+                let at = (now + path.takes()).0;
                 agenda.insert((at, true, order), buf[..out.len].to_vec());
             }
         }
@@ -81,7 +88,7 @@ fn measured(config: ProbeConfig, path: &mut Path) -> (Findings, Server) {
             while let Some(out) = server.poll_transmit(theirs, PortId(0), &mut buf) {
                 order += 1;
                 if path.passes(out.len, path.longest.1) {
-                    let at = (now + path.one_way).0;
+                    let at = (now + path.takes()).0;
                     agenda.insert((at, false, order), buf[..out.len].to_vec());
                 }
             }
@@ -101,6 +108,14 @@ fn round_trip_and_clock_are_those_of_the_path() {
     assert_eq!(found.clock_offset_ns, 7_000_000_000);
     assert_eq!(found.clock_error_ns, Some(50_000_000));
     assert_eq!(found.wire_version, Some(offsets::VERSION));
+}
+
+#[test]
+fn the_clock_is_that_of_the_shortest_round_trip_also_if_it_was_long_ago() {
+    let mut path = Path { later: Duration::from_secs(1), ..Path::new(5) };
+    let (found, _) = measured(config(100), &mut path);
+    assert_eq!(found.round_trip_max_ns, Some(2_010_000_000));
+    assert_eq!(found.clock_error_ns, Some(5_000_000));
 }
 
 #[test]
