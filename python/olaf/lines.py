@@ -57,6 +57,10 @@ class Filter(Protocol):
         """debug, info, warning or error."""
 
 
+PROGRESS = ("update", "turn")
+"""Events of a worker's turns, with a push or without."""
+
+
 class Reporter:
     """Prints the messages of a role: JSON lines for programs, sentences for people."""
 
@@ -67,18 +71,29 @@ class Reporter:
         out: IO[str] | None = None,
         human: Callable[[Message], str],
         filtered: Filter | None = None,
+        every_s: float = 0.0,
     ) -> None:
-        """Print to ``out`` (None: stdout). ``filtered``: leave lines out; without it, print all."""
+        """Print to ``out`` (None: stdout). ``filtered``: leave lines out; without it, print all.
+
+        every_s: where lines are left out, shortest interval between reports of a worker's progress.
+        """
         self._as_json = as_json
         self._out = out or sys.stdout
         self._human = human
         self._filter = filtered
+        self._every_s = every_s
+        self._progress_at_s = float("-inf")
 
     def say(self, event: str, **fields: Any) -> None:
         """Report one event; ignore a reader that is gone."""
         if self._filter is None:
             self._print({"event": event, **fields})
             return
+        if event in PROGRESS:
+            now = time.monotonic()
+            if now < self._progress_at_s + self._every_s:
+                return
+            self._progress_at_s = now
         suppressed = self._filter.take(event)
         if suppressed is None:
             return

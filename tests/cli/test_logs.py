@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from commands import olaf
 
 from olaf import _olaf
 from olaf.cli.display import Lines
+from olaf.jobs import words
 from olaf.jobs.progress import Happening, Progress
 from olaf.jobs.settings import Settings
 from olaf.lines import Reporter
@@ -56,6 +58,47 @@ def test_a_level_hides_what_matters_less(level: str, printed: list[str]) -> None
     for event in ("listening", "worker_joined", "worker_silent", "checkpoint_failed"):
         told.say(event)
     assert out.getvalue().split() == printed
+
+
+def documented_events() -> set[str]:
+    """The events of the table in docs/reference/statistics.md."""
+    page = Path(__file__).parents[2] / "docs/reference/statistics.md"
+    table = page.read_text(encoding="utf-8").partition("\n## Events\n")[2].partition("\n## ")[0]
+    firsts = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    return {name for first in firsts for name in re.findall(r"`(\w+)`", first)}
+
+
+def test_every_event_is_a_sentence_in_the_log() -> None:
+    known = documented_events()
+    assert {"worker_joined", "model_forged", "sum_straggler"} <= known
+    told = {event: words.sentence({"event": event, "seconds": 1.0, "x": 2}) for event in known}
+    bare = {event for event, text in told.items() if "x=2" in text}
+    assert bare == set()
+
+
+def test_a_lying_switch_is_told_of_at_every_level() -> None:
+    levels = {
+        "model_forged": "error",
+        "signature_forged": "error",
+        "model_unsigned": "warning",
+        "models_unchecked": "warning",
+    }
+    assert {event: _olaf.LogFilter.level(event) for event in levels} == levels
+
+
+def test_a_workers_progress_comes_at_the_interval_that_was_asked_for() -> None:
+    for every_s, lines in ((0.0, 4), (1e9, 1)):
+        out = io.StringIO()
+        told = Reporter(
+            as_json=True,
+            out=out,
+            human=lambda m: m["event"],
+            filtered=_olaf.LogFilter("info"),
+            every_s=every_s,
+        )
+        for event in ("update", "turn", "turn", "update"):
+            told.say(event)
+        assert len(out.getvalue().splitlines()) == lines
 
 
 def test_a_level_that_is_none_is_refused() -> None:

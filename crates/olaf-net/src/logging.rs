@@ -34,7 +34,9 @@ impl Level {
     #[must_use]
     pub fn of(event: &str) -> Self {
         match event {
-            "checkpoint_failed" | "loop" | "cores_differ" => Self::Error,
+            "checkpoint_failed" | "loop" | "cores_differ" | "model_forged" | "signature_forged" => {
+                Self::Error
+            }
             "worker_silent"
             | "server_silent"
             | "switch_silent"
@@ -42,6 +44,7 @@ impl Level {
             | "job_forgotten"
             | "sum_worker_refused"
             | "join_refused"
+            | "key_refused"
             | "turned_away"
             | "cluster_refused"
             | "admission_mismatch"
@@ -51,8 +54,12 @@ impl Level {
             | "contribution_clipped"
             | "round_without"
             | "model_missing"
+            | "model_unsigned"
+            | "models_unchecked"
             | "path_too_narrow"
             | "generation_closed"
+            | "straggler"
+            | "sum_straggler"
             | "non_finite"
             | "sum_worker_misplaced"
             | "send_failed"

@@ -19,7 +19,7 @@ from olaf import extras
 from olaf.cli import options
 from olaf.jobs import roles as running
 from olaf.jobs.queues import METAVAR
-from olaf.lines import Control, Message, Reporter
+from olaf.lines import PROGRESS, Control, Message, Reporter
 
 attached_option = click.option("--attached", is_flag=True, hidden=True)
 key_option = click.option(
@@ -275,7 +275,7 @@ def server(ctx: click.Context, /, **given: Any) -> None:
 def worker(ctx: click.Context, /, **given: Any) -> None:
     """Run one worker: play, learn, push, and take each new model when it arrives.
 
-    --json prints one line after every push; --every applies to plain output only.
+    --json prints one line after every push; --every applies to the log, as text or as JSON lines.
 
     \b
     Examples:
@@ -328,7 +328,8 @@ def _reporter(given: Mapping[str, Any], role: str) -> Reporter:
     from olaf._olaf import LogFilter
 
     as_json = given["log_format"] == "json"
-    return Reporter(as_json=as_json, human=human, filtered=LogFilter(given["log_level"]))
+    quiet = LogFilter(given["log_level"])
+    return Reporter(as_json=as_json, human=human, filtered=quiet, every_s=given["every"])
 
 
 def _human(role: str, every_s: float) -> Callable[[Message], str]:
@@ -341,7 +342,7 @@ def _human(role: str, every_s: float) -> Callable[[Message], str]:
         from olaf.jobs import words
 
         event = message["event"]
-        if event == "update":
+        if event in PROGRESS:
             now = time.monotonic()
             if now < last[0] + every_s:
                 return ""

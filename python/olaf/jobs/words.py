@@ -51,6 +51,18 @@ _SENTENCES = {
     "model_missing": "no model newer than {model_version} came from {address} within {seconds} s: "
     "continuing with the worker's own",
     "contribution_rejected": "a contribution of worker {worker} rejected: {reason}",
+    "contribution_clipped": "a contribution of worker {worker} reduced to the limit of its "
+    "{clipped}",
+    "model_forged": "model version {version} of job {job} is not the one that the server signed: "
+    "the switch {through}, or one above it, changed it; the worker refused the model",
+    "signature_forged": "a signature under model version {version} of job {job} is not the "
+    "server's: the switch {through}, or one above it, changed it",
+    "model_unsigned": "no signature of the server came for model version {version} of job {job} "
+    "through {through}: give the server the job's key; the worker refused the model",
+    "models_unchecked": "job {job}: the worker has a switch's key and cannot check who made its "
+    "models: give it the job's key",
+    "datagram_too_large": "a datagram of {bytes} bytes to {address} did not leave: {reason}",
+    "send_failed": "a datagram of {bytes} bytes to {address} did not leave: {reason}",
     "generation_began": "job {job}: {workers} workers reduce together",
     "generation_closed": "job {job}: its workers begin anew before operation {operation}: {reason}",
     "in_generation": "job {job}: rank {rank} of {workers} workers that reduce together",
@@ -59,10 +71,15 @@ _SENTENCES = {
     "sum_worker_left": "worker {rank} of job {job} left",
     "sum_worker_misplaced": "worker {rank} of job {job} is behind other switches than the topology "
     "says",
+    "straggler": "job {job}: worker {rank} is a straggler: {straggling}; {blocks} blocks went "
+    "without it",
+    "sum_straggler": "job {job}: worker {rank} at {address} is a straggler: {straggling}; {blocks} "
+    "blocks went without it",
     "cores_differ": "job {job}: this switch has {here} cores and the switch above {above}: give "
     "both the same --cores; the workers are refused",
     "other_version": "a datagram of {address} has version {version}, and this side speaks version "
     "{own_version}: {reason}",
+    "key_refused": "keys kept out a datagram of {address} ({reason}): {advice}",
     "suppressed": "{lines} more lines of {of} were left out",
     "non_finite": "job {job}: worker {rank} sent a NaN or an infinity in operation {operation}",
 }
