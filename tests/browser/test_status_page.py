@@ -132,6 +132,23 @@ def test_it_says_that_the_role_is_gone(browser: Browser, job: Job) -> None:
     assert "the figures below are old" in browser.value("document.body.innerText")
 
 
+def test_it_shows_what_keys_kept_out(browser: Browser, tmp_path: Path) -> None:
+    key = tmp_path / "job.key"
+    _olaf.new_key(key)
+    own = {"listen": "127.0.0.1:0", "metrics": "127.0.0.1:0", "key_files": [str(key)]}
+    server = _olaf.Server(json.dumps(own))
+    server.start()
+    try:
+        host, port = server.address.rsplit(":", 1)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+            stranger.sendto(b"OLAF" + bytes(60), (host, int(port)))
+        browser.open(f"http://{server.metrics_address}/")
+        browser.wait("document.body.innerText.includes('datagrams, kept out by keys')")
+        assert "key refused" in browser.value("document.body.innerText"), "the newest events"
+    finally:
+        server.stop()
+
+
 def test_it_asks_for_the_token(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.touch(mode=0o600)

@@ -284,6 +284,20 @@ def test_the_environment_names_the_key(
         assert connection.join(zeros()) == 1
 
 
+def test_sums_take_the_key_of_the_environment_as_under_torchrun(
+    network: Network, key: str, switch_key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switch = network.switch("127.0.0.1:9", engines=["reduce"], key_files=[switch_key])
+    place = {"job": 3, "workers": 1, "rank": 0}
+    with pytest.raises(olaf.UnreachableError, match="only workers with the key of their job"):
+        olaf.connect_sum(switch.address, **place, timeout_s=1.0)  # type: ignore[arg-type]
+    monkeypatch.setenv("OLAF_KEY_FILE", key)
+    with olaf.connect_sum(switch.address, **place) as job:  # type: ignore[arg-type]
+        array = np.ones(100, np.float32)
+        job.all_reduce(array)
+    assert stats(switch)["reduce"]["keys"]["opened"] > 0
+
+
 def test_keys_are_made_shown_and_kept_private(tmp_path: Path) -> None:
     job, own = tmp_path / "job.key", tmp_path / "switch.key"
 
