@@ -40,6 +40,14 @@ def test_each_metric_of_the_dashboard_exists(expression: str) -> None:
     assert metrics_in(expression) <= NAMES
 
 
+def test_what_keys_keep_out_is_watched_as_what_engines_refuse() -> None:
+    told = [*expressions(), *(alert["expr"] for alert in ALERTS)]
+    watched = ("olaf_refused_datagrams_total", "olaf_keys_refused_datagrams_total")
+    engines, keys = ([text.replace(name, "") for text in told if name in text] for name in watched)
+    assert sorted(engines) == sorted(keys)
+    assert len(keys) == 3, "a number, a plot and an alert"
+
+
 def test_a_rate_is_of_a_counter_and_a_plain_value_is_not() -> None:
     told = [*expressions(), *(alert["expr"] for alert in ALERTS)]
     for expression in told:
