@@ -217,7 +217,8 @@ def test_parties_that_can_be_reached_need_a_key(
         assert run(words) == Exit.USAGE
         said = capsys.readouterr().err
         assert f"the {role} has no key" in said
-        assert "--insecure" in said
+        assert "insecure = true" in said
+        assert "--insecure" not in said, "there is no such option"
 
 
 @pytest.mark.parametrize("has_key", [False, True])
