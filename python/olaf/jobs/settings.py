@@ -188,8 +188,9 @@ class SwitchSettings(LeafSettings):
     not_a_switch. Without a list each sender may be a switch: give a list where there are no
     keys."""
     pass_from: list[Address] = Field(default=SWITCH["pass_from"])
-    """Addresses whose datagrams of other protocols go up to `upstream`, paced as all others. With
-    an empty list such datagrams are dropped and counted."""
+    """Addresses whose datagrams of other protocols go up to `upstream`, and those of other classes
+    to `iswitch.upstream`, paced as all others. With an empty list such datagrams are dropped and
+    counted."""
     reduce: ReduceSettings = ReduceSettings()
     """The engine `reduce`, if it is among the engines."""
     iswitch: IswitchSettings = IswitchSettings()

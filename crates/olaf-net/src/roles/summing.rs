@@ -2,10 +2,11 @@
 
 use crate::driver::{Driver, Running};
 use crate::error::StartError;
+use crate::io::address;
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::random;
-use crate::roles::switch::{above, keys_of, listen_of, longest_datagram_to};
+use crate::roles::switch::{above, in_key, keys_of, listen_of, longest_datagram_to};
 use crate::roles::switch_config::{EngineKind, SumsConfig, SwitchConfig};
 use olaf_engine::keys::ConfigError;
 use olaf_engine::party::{Chance, Tenants};
@@ -32,6 +33,9 @@ pub(super) trait Summing: Engine + Send + Sized + 'static {
     /// Demands that members prove their addresses.
     fn demand_proofs(&mut self, chance: Chance);
 
+    /// Passes regular traffic from a peer on to another one.
+    fn pass_on(&mut self, _from: PeerId, _to: PeerId) {}
+
     /// Names the switch above, and the longest datagram that the path to it takes.
     fn set_upstream(&mut self, peer: PeerId, datagram_bytes: u32);
 }
@@ -51,6 +55,10 @@ impl Summing for iswitch::Switch {
 
     fn demand_proofs(&mut self, chance: Chance) {
         self.demand_proofs(chance);
+    }
+
+    fn pass_on(&mut self, from: PeerId, to: PeerId) {
+        self.pass_on(from, to);
     }
 
     fn set_upstream(&mut self, peer: PeerId, datagram_bytes: u32) {
@@ -106,6 +114,11 @@ pub(super) fn engine<E: Summing>(
         let peer = peers.fix(found);
         engine.set_upstream(peer, longest_datagram_to(config, found)?);
         wiring.place(peer, PortId::UPLINK);
+        // The class of service alone tells regular traffic: other engines see none.
+        for text in config.pass_from.iter().filter(|_| E::READS_CLASS) {
+            let from = address::resolve(text, |a| socket.reaches(a));
+            engine.pass_on(peers.fix(from.map_err(in_key("pass_from"))?), peer);
+        }
     }
     let driver = Driver::new("switch", engine, wiring, peers, socket).behind(keys_of(config)?);
     Ok(Running::new(driver, config.core))

@@ -102,8 +102,8 @@ pub struct SwitchConfig {
     /// Addresses of the switches below. A join that has passed another switch is refused. None: each sender
     /// may be a switch; without keys a stranger, too.
     pub switches_from: Vec<String>,
-    /// Addresses whose datagrams of other protocols go up to `upstream`, paced as all others. None:
-    /// such datagrams are dropped and counted.
+    /// Addresses whose datagrams of other protocols go up to `upstream`, and those of other classes to
+    /// `iswitch.upstream`, paced as all others. None: such datagrams are dropped and counted.
     pub pass_from: Vec<String>,
     /// Address to serve metrics, health and a status page on, by HTTP. None: they are not served.
     pub metrics: Option<String>,

@@ -27,7 +27,7 @@ pub(super) struct Sent {
 pub(super) struct Counters {
     /// Datagrams that reached no table, by reason.
     pub(super) refused: BTreeMap<&'static str, u64>,
-    /// Datagrams of no class of ours.
+    /// Datagrams of no class of ours that went up.
     pub(super) passed_on: u64,
     /// Control messages that came, by verb.
     pub(super) controls: BTreeMap<&'static str, u64>,

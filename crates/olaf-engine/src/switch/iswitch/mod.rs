@@ -9,7 +9,8 @@
 //! | `length` | how long a vector may be |
 //! | `silence` | who is dead |
 //!
-//! The class of service tells our packets from all others, which pass untouched: [`Verdict::Forward`].
+//! The class of service tells our packets from all others. Others go up untouched where a list names their
+//! sender, and are dropped where none does.
 
 mod config;
 mod counters;
@@ -66,6 +67,8 @@ pub struct Switch {
     /// Most floats of a packet to the switch above.
     uplink_floats: u32,
     cookies: Cookies,
+    /// Peers whose regular traffic goes up, and to whom.
+    passes_on: BTreeMap<PeerId, PeerId>,
     out: Outbox,
     counters: Counters,
     events: VecDeque<Event>,
@@ -85,6 +88,7 @@ impl Switch {
             out: Outbox::of(&config),
             config,
             cookies: Cookies::default(),
+            passes_on: BTreeMap::new(),
             jobs: BTreeMap::new(),
             seats: BTreeMap::new(),
             next_generation: epoch as u8,
@@ -104,6 +108,11 @@ impl Switch {
         self.cookies.demand(chance);
     }
 
+    /// Passes regular traffic from that peer on to another one, over the link up.
+    pub fn pass_on(&mut self, from: PeerId, to: PeerId) {
+        self.passes_on.insert(from, to);
+    }
+
     /// Names the switch above, to which this one sends its sums; `datagram_bytes` is the longest datagram that
     /// the path takes. Without a switch above, this one is the uppermost.
     pub fn set_upstream(&mut self, peer: PeerId, datagram_bytes: u32) {
@@ -117,6 +126,19 @@ impl Switch {
         if let Some((_, peer)) = switches.iter().min() {
             self.set_upstream(*peer, datagram_bytes);
         }
+    }
+
+    /// A datagram of another class (iSwitch §3.3: regular traffic takes its usual way). It goes up through the
+    /// link and its pacer, where a list names its sender; one datagram in is one datagram out.
+    ///
+    /// differs: without a list nothing passes. A switch that passed everything on would be an open relay,
+    /// whose traffic no pacer holds back.
+    fn handle_foreign(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        let listed = self.passes_on.get(&from.peer).filter(|_| from.port != PortId::UPLINK);
+        let Some(to) = listed.copied() else { return Verdict::Drop(DropReason::Foreign) };
+        self.counters.passed_on += 1;
+        self.out.send_up(now, to, Message::Untouched(bytes.into(), from.class));
+        Verdict::Absorb
     }
 
     fn handle_control(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
@@ -224,12 +246,7 @@ impl Engine for Switch {
             DATA_CLASS if is_from_above => self.handle_data_from_above(now, bytes),
             DATA_CLASS => self.handle_data(now, from, bytes),
             CONTROL_CLASS => self.handle_control(now, from, bytes),
-            // iSwitch §3.3: regular traffic takes its usual way.
-            _ => {
-                self.counters.passed_on += 1;
-                let other = if is_from_above { PortId::DOWNLINK } else { PortId::UPLINK };
-                Verdict::Forward(other)
-            }
+            _ => self.handle_foreign(now, from, bytes),
         };
         if let Verdict::Drop(reason) = verdict {
             self.counters.refuse(reason);
@@ -260,6 +277,10 @@ impl Engine for Switch {
                     let name = message.action().name();
                     *self.out.sent.controls.entry(name).or_default() += copies;
                     message.emit(buf)
+                }
+                Message::Untouched(bytes, _) => {
+                    buf[..bytes.len()].copy_from_slice(bytes);
+                    bytes.len()
                 }
             };
             return Some(Transmit { to: waiting.to, len, class });

@@ -5,6 +5,7 @@ use super::counters::Sent;
 use crate::engine::{Ecn, TrafficClass};
 use crate::ids::JobId;
 use crate::switch::links::{self, Links, Rates};
+use alloc::boxed::Box;
 use olaf_wire::iswitch::offsets::LONGEST_CONTROL;
 use olaf_wire::iswitch::{CONTROL_CLASS, Control, DATA_CLASS};
 
@@ -26,10 +27,12 @@ pub(super) struct Outgoing {
 }
 
 /// A message on its way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Message {
     Data(Outgoing),
     Control(Control),
+    /// Regular traffic, with its class.
+    Untouched(Box<[u8]>, TrafficClass),
 }
 
 impl From<Control> for Message {
@@ -43,6 +46,7 @@ impl links::Message for Message {
         match self {
             Self::Data(data) => data.bytes,
             Self::Control(_) => LONGEST_CONTROL,
+            Self::Untouched(bytes, _) => bytes.len(),
         }
     }
 
@@ -51,6 +55,7 @@ impl links::Message for Message {
             Self::Data(data) if data.congested => TrafficClass::new(DATA_CLASS, Ecn::Marked),
             Self::Data(_) => TrafficClass::new(DATA_CLASS, Ecn::Capable0),
             Self::Control(_) => TrafficClass::new(CONTROL_CLASS, Ecn::NotCapable),
+            Self::Untouched(_, class) => *class,
         }
     }
 }

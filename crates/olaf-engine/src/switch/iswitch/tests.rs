@@ -388,13 +388,27 @@ fn a_packet_without_a_job_is_of_the_job_that_its_address_is_in() {
 }
 
 #[test]
-fn regular_traffic_is_not_looked_at() {
+fn regular_traffic_is_dropped_where_no_list_names_its_sender() {
     let mut trace = Trace::with(1);
-    let bytes = [1; 40];
-    let up = trace.recv(PortId::DOWNLINK, 0, 0, &bytes);
-    let down = trace.recv(PortId::UPLINK, 0, 46, &bytes);
-    assert_eq!((up, down), (Verdict::Forward(PortId::UPLINK), Verdict::Forward(PortId::DOWNLINK)));
-    assert_eq!(trace.switch.statistics(trace.now).passed_on, 2);
+    trace.switch.set_upstream(PeerId(9), 1472);
+    let foreign = Verdict::Drop(DropReason::Foreign);
+    for port in [PortId::DOWNLINK, PortId::UPLINK] {
+        assert_eq!(trace.recv(port, 0, 0, &[1; 40]), foreign);
+        assert_eq!(trace.recv(port, 0, 46, &[1; 40]), foreign);
+    }
+    assert!(trace.sent().is_empty());
+    let mut buf = [0; 64];
+    assert!(trace.switch.poll_transmit(trace.now, PortId::UPLINK, &mut buf).is_none());
+    let counts = trace.switch.statistics(trace.now);
+    assert_eq!((counts.passed_on, counts.refused["foreign"]), (0, 4));
+    // With a list each datagram goes up once, in its class.
+    trace.switch.pass_on(PeerId(0), PeerId(9));
+    assert_eq!(trace.recv(PortId::DOWNLINK, 0, 46, &[1; 40]), Verdict::Absorb);
+    assert_eq!(trace.recv(PortId::DOWNLINK, 1, 46, &[1; 40]), foreign, "it is not named");
+    let sent = trace.switch.poll_transmit(trace.now, PortId::UPLINK, &mut buf);
+    let sent = sent.expect("it goes up");
+    assert_eq!((sent.to.one(), sent.len, sent.class.dscp()), (Some(PeerId(9)), 40, 46));
+    assert_eq!(buf[..40], [1; 40]);
 }
 
 #[test]

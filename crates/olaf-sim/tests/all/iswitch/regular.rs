@@ -1,4 +1,4 @@
-//! Regular traffic passes a switch of iSwitch untouched (§3.3).
+//! Regular traffic passes a switch of iSwitch untouched (§3.3), where a list names its sender.
 
 use super::job::*;
 use super::party::Party;
@@ -13,11 +13,11 @@ const RECEIVER: PeerId = PeerId(601);
 fn other_datagrams_pass_while_sums_run() {
     let setting = Setting::default();
     let (wire, config) = (setting.wire, setting.switch.clone());
-    let wiring = Wiring::new(PortId::DOWNLINK)
-        .with(RECEIVER, PortId::UPLINK)
-        .with_default(SENDER, PortId::DOWNLINK);
+    let wiring = Wiring::new(PortId::DOWNLINK).with(RECEIVER, PortId::UPLINK);
     let mut job = Job::with_switch(setting, wiring, move |life, _| {
-        Box::new(Switch::new(config.clone(), 77 * (life + 1)).unwrap())
+        let mut switch = Switch::new(config.clone(), 77 * (life + 1)).unwrap();
+        switch.pass_on(SENDER, RECEIVER);
+        Box::new(switch)
     });
     for id in [SENDER, RECEIVER] {
         job.net.place(id, |_, _| Box::new(Party::new(|_| Vec::new())));
@@ -37,12 +37,10 @@ fn other_datagrams_pass_while_sums_run() {
     job.run_until_done(Duration::from_secs(1));
     job.run_for(Duration::from_millis(1));
     job.all_are_right(&[task]);
-    for id in [SENDER, RECEIVER] {
-        let came = &job.net.node::<Party>(id).unwrap().came;
-        let came: Vec<&Vec<u8>> = came.iter().map(|(_, bytes)| bytes).collect();
-        assert_eq!(came, sent.iter().collect::<Vec<_>>());
-    }
+    let came = |id| job.net.node::<Party>(id).unwrap().came.iter().map(|(_, bytes)| bytes.clone());
+    assert_eq!(came(RECEIVER).collect::<Vec<_>>(), sent);
+    assert_eq!(came(SENDER).count(), 0, "no list names the receiver");
     let switch = job.net.node::<Switch>(SWITCH).unwrap().statistics(job.net.now());
-    assert_eq!((switch.passed_on, switch.refused.len()), (200, 0));
+    assert_eq!((switch.passed_on, switch.refused["foreign"]), (100, 100));
     assert_eq!(switch.pieces.received, 3 * 50_000_u64.div_ceil(366));
 }
