@@ -66,6 +66,8 @@ impl Shapes {
 
     /// What the message says, where it does not contradict itself.
     fn said(&self, block: &Block, lanes: usize) -> Option<Shape> {
+        // Behind the operation there is room for the number of the next one.
+        block.operation.checked_add(1)?;
         let in_block = u64::from(self.block_bytes) / block.lane_type.bytes() as u64;
         let blocks = u32::try_from(block.lanes_of_operation.div_ceil(in_block)).ok()?;
         let end = block.first.checked_add(blocks)?;

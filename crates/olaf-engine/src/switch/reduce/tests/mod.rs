@@ -1,5 +1,6 @@
 //! Traces of datagrams: what comes in, and what goes out.
 
+mod claims;
 mod cores;
 mod crowd;
 mod tree;

@@ -1,0 +1,22 @@
+//! What a member may claim beside its lanes.
+
+use super::*;
+
+#[test]
+fn a_piece_of_the_last_operation_that_a_number_can_name_is_refused() {
+    let mut trace = Trace::with(2, Config::default());
+    assert_eq!(dropped(trace.piece_of(0, (u32::MAX, 0, 1), 0, 1.0)), "bad_field");
+    // The switch has nothing of it, and the others go on.
+    trace.asks(1, 0, 1, 0);
+    trace.piece(0, 0, 1, 1.0);
+    trace.piece(1, 0, 1, 2.0);
+    assert_eq!(trace.results(), [(alloc::vec![0, 1], 0, 3.0, 2)]);
+    // The one before it can be summed, and has none after it.
+    let mut trace = Trace::with(2, Config::default());
+    for rank in 0..2 {
+        assert_eq!(trace.piece_of(rank, (u32::MAX - 1, 0, 1), 0, 1.0), Verdict::Absorb);
+    }
+    assert_eq!(trace.results().len(), 1);
+    trace.asks(0, 0, 1, 1);
+    trace.leaves(0, u32::MAX - 1);
+}
