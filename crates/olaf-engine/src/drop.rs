@@ -16,6 +16,8 @@ pub enum DropReason {
     NotTheServer,
     /// It names a life of the server that no answer to a join has confirmed.
     UnknownEpoch,
+    /// It refuses a worker, and answers no join of that worker.
+    NotAsked,
     /// Its job has no server here.
     UnknownJob,
     /// Its sender does this more often than it may.
@@ -69,6 +71,7 @@ impl DropReason {
             Self::WrongDirection => "wrong_direction",
             Self::NotTheServer => "not_the_server",
             Self::UnknownEpoch => "unknown_epoch",
+            Self::NotAsked => "not_asked",
             Self::UnknownJob => "unknown_job",
             Self::TooOften => "too_often",
             Self::Foreign => "foreign",
@@ -115,6 +118,8 @@ pub enum Refused {
     UnknownEpoch,
     /// It does not fit the job's model.
     WrongSize,
+    /// It names another cluster than its worker joined, or one that nobody joined.
+    WrongCluster,
     /// It holds a number that is not finite.
     NonFinite,
     /// It came before.
@@ -173,6 +178,7 @@ impl Refused {
             Self::OldEpoch => "old_epoch",
             Self::UnknownEpoch => "unknown_epoch",
             Self::WrongSize => "wrong_size",
+            Self::WrongCluster => "wrong_cluster",
             Self::NonFinite => "non_finite",
             Self::Duplicate => "duplicate",
             Self::TurnedAway(code) => code.name(),

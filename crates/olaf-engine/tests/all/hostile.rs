@@ -1,13 +1,16 @@
 //! What a stranger or a faulty worker may send: nothing of it lasts, and each is counted and named.
 
 use crate::common::*;
+use core::time::Duration;
 use olaf_engine::drop::DropReason;
 use olaf_engine::engine::{Source, Verdict};
 use olaf_engine::event::Event;
 use olaf_engine::party::{Limits, Tenant, Tenants};
 use olaf_engine::switch::native::{Config, Pacing};
-use olaf_engine::{BitsPerSecond, Engine, JobId, PeerId, PortId, Rejection};
-use olaf_wire::{Answer, ClusterId, Join, Update, WelcomeCode, WorkerId};
+use olaf_engine::{BitsPerSecond, Engine, Instant, JobId, PeerId, PortId, Rejection};
+use olaf_wire::{
+    Address, Answer, ClusterId, Ends, Join, Session, Update, Welcome, WelcomeCode, WorkerId,
+};
 
 /// Lets updates wait, so that they merge.
 fn slow() -> Config {
@@ -279,4 +282,98 @@ fn a_model_larger_than_its_job_may_have_is_refused() {
     let refused = Verdict::Drop(DropReason::JoinRefused(WelcomeCode::ModelTooLarge));
     assert_eq!(sw.joins(w(0, 21)), refused, "the bench's models have two parameters");
     assert!(sw.up().is_empty());
+}
+
+#[test]
+fn one_who_poses_as_a_switch_has_no_vote_in_the_name_of_the_workers_of_others() {
+    let mut sw = Bench::with(slow(), &[]);
+    let leaf = |worker| W { peer: 50, ..w(0, worker) };
+    let posed = W { peer: 90, ..w(7, 90) };
+    for who in [leaf(1), leaf(2), leaf(3), posed] {
+        sw.enters_behind(who);
+    }
+    let sent_by = |who: W, first: u32, number| Update {
+        address: Address {
+            worker: WorkerId(first),
+            session: Session(9_000 + who.peer),
+            ..who.address()
+        },
+        hops: 1,
+        hop_sequence: number,
+        ..update(who, number)
+    };
+    for worker in 1..4 {
+        sw.sends_update(leaf(1).source(), &sent_by(leaf(1), worker, worker), &[1.0, 1.0]);
+    }
+    // With the votes of the three its limit would grow a hundred times with each turn.
+    for turn in 0..6 {
+        let named = 1 + turn % 3;
+        sw.sends_update(posed.source(), &sent_by(posed, named, 1 + turn), &[1e30, 1e30]);
+    }
+    let mut means = Vec::new();
+    for _ in 0..100 {
+        sw.until(Instant(sw.now.0 + 10_000_000));
+        means.extend(sw.up().into_iter().filter_map(|(_, out)| match out {
+            Out::Update(update, lanes) => Some(lanes[0] / update.weight as f32),
+            _ => None,
+        }));
+    }
+    assert!(!means.is_empty() && means.iter().all(|mean| *mean <= 101.0), "{means:?}");
+    assert_eq!(sw.switch.statistics(sw.now).clipped.norm, 6);
+}
+
+#[test]
+fn a_new_life_of_the_switch_above_is_believed_of_an_answer_to_a_join_only() {
+    let mut sw = default();
+    sw.joins(W1);
+    sw.up();
+    let of_life = |life, echoed_sent_at_ns| Welcome {
+        switch_epoch: life,
+        echoed_sent_at_ns,
+        ..welcome(W1, WelcomeCode::Welcome)
+    };
+    assert_eq!(sw.welcomes(of_life(7, 5)), Verdict::Absorb);
+    sw.down();
+    for life in 100..200 {
+        sw.welcomes(of_life(life, 1));
+    }
+    assert!(sw.events().is_empty());
+    let asked = sw.down().into_iter().filter(
+        |(_, out)| matches!(out, Out::Welcome(told) if told.code == WelcomeCode::JoinAgain),
+    );
+    assert_eq!(asked.count(), 4, "each worker is asked once");
+    assert_eq!(sw.welcomes(of_life(8, 5)), Verdict::Absorb);
+    assert_eq!(sw.events(), [Event::SwitchRestarted(JobId(JOB), SERVER)]);
+}
+
+#[test]
+fn a_refusal_that_answers_no_join_puts_nobody_out() {
+    let mut sw = default();
+    let forged = Welcome { echoed_sent_at_ns: 1, ..welcome(W1, WelcomeCode::NotAdmitted) };
+    assert_eq!(sw.welcomes(forged), Verdict::Drop(DropReason::NotAsked));
+    assert!(sw.events().is_empty());
+    assert_eq!(sw.sends(W1, 0, &[1.0, 1.0]), Verdict::Absorb);
+}
+
+#[test]
+fn an_answer_that_names_no_life_of_the_server_acknowledges_nothing() {
+    let credits = Pacing::Credits { credits: 1, timeout: Duration::from_secs(60) };
+    let mut sw = Bench::with(Config::default().paced(credits), &[W1, V1]);
+    sw.sends(W1, 0, &[1.0, 1.0]);
+    let (sent, _) = one_update(sw.up());
+    sw.sends(V1, 0, &[1.0, 1.0]);
+    assert!(sw.up().is_empty(), "no credit is left");
+    let forged = Answer { epoch: 0, ..answer(0, sent.hop_sequence) };
+    let dropped = Verdict::Drop(DropReason::UnknownEpoch);
+    assert_eq!(sw.answers(forged, &[]), dropped);
+    assert_eq!(sw.answers(forged, &[9.0, 9.0]), dropped);
+    let model = Answer { acknowledges: 0, ..forged };
+    assert_eq!(sw.answers(model, &[9.0, 9.0]), dropped);
+    assert!(sw.up().is_empty() && sw.down().is_empty());
+    // The word of a switch about what will not go on says no more than that.
+    let said =
+        Answer { acknowledges: 0, ends: Ends { newest: 1, delivered: 0, ended: 1 }, ..forged };
+    assert_eq!(sw.answers(said, &[]), Verdict::Absorb);
+    assert_eq!(sw.answers(answer(0, sent.hop_sequence), &[2.0, 2.0]), Verdict::Absorb);
+    assert_eq!(sw.up().len(), 1, "the true answer brings the credit back");
 }

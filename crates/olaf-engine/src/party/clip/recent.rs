@@ -24,10 +24,15 @@ pub enum Voter {
 }
 
 impl Voter {
-    /// The voter of an update that came from that peer.
+    /// The voter of an update that came from that peer. `is_behind` says whether the worker that the update
+    /// names joined through the peer: nobody votes in the name of another switch's worker.
     #[must_use]
-    pub const fn of(from: PeerId, update: &Update) -> Self {
-        if update.hops == 0 { Self::At(from) } else { Self::Behind(update.address.worker) }
+    pub const fn of(from: PeerId, update: &Update, is_behind: bool) -> Self {
+        if update.hops > 0 && is_behind {
+            Self::Behind(update.address.worker)
+        } else {
+            Self::At(from)
+        }
     }
 }
 

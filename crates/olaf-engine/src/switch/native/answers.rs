@@ -72,6 +72,10 @@ impl Switch {
             Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
         };
         let id = answer.address.job;
+        // A switch above says by itself what became of updates, and nothing else.
+        if answer.epoch == 0 && (packet.kind() == Kind::Model || answer.acknowledges != 0) {
+            return Verdict::Drop(DropReason::UnknownEpoch);
+        }
         if let Err(reason) = self.heard_server(now, id, from.peer, answer.epoch, false) {
             return Verdict::Drop(reason);
         }

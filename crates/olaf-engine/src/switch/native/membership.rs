@@ -268,9 +268,14 @@ impl Switch {
         if let Err(reason) = self.heard_server(now, id, from.peer, welcome.epoch, answers_a_join) {
             return Verdict::Drop(reason);
         }
+        if welcome.code.is_refusal() && !answers_a_join {
+            return Verdict::Drop(DropReason::NotAsked);
+        }
         let job = self.jobs.get_mut(&id).expect("heard_server() found it");
-        let new_life = job.above.heard(welcome.switch_epoch);
-        if new_life {
+        // A new life of the switch above is believed, as that of a server, of an answer to a join. Until one
+        // comes, the workers are asked to join again.
+        let new_life = job.above.is_known() && job.above.is_news(welcome.switch_epoch);
+        if answers_a_join && job.above.heard(welcome.switch_epoch) {
             self.event(Event::SwitchRestarted(id, from.peer));
         }
         let for_all =

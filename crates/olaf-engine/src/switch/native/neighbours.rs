@@ -43,9 +43,14 @@ pub(super) struct Lives {
 }
 
 impl Lives {
+    /// Whether that is a life of which nothing was heard.
+    pub(super) const fn is_news(self, life: u32) -> bool {
+        life != 0 && life != self.now && life != self.before
+    }
+
     /// Notes the life that something was signed with; whether another one is over.
     pub(super) fn heard(&mut self, life: u32) -> bool {
-        if life == 0 || life == self.now || life == self.before {
+        if !self.is_news(life) {
             return false;
         }
         self.before = core::mem::replace(&mut self.now, life);

@@ -17,6 +17,8 @@ use olaf_wire::{Address, Update, serial};
 pub(super) struct Screened<'a> {
     /// The receiver of the answer to it.
     pub(super) hearer: Hearer,
+    /// Whose vote it is on what is usual.
+    pub(super) voter: Voter,
     /// The contributions that its sender sent.
     pub(super) account: &'a mut Account,
     /// The cluster that it names.
@@ -80,8 +82,8 @@ fn own<'a>(
     }
     member.taken.take(update.segment, update.sequence)?;
     member.liveness.note(now);
-    let (limit, pace) = (config.limits.max_rate, &mut member.pace);
-    if !job.paces.takes(now, limit, Voter::At(peer), pace, update.sequence, update.segments) {
+    let (limit, pace, voter) = (config.limits.max_rate, &mut member.pace, Voter::At(peer));
+    if !job.paces.takes(now, limit, voter, pace, update.sequence, update.segments) {
         return Err(Rejection::TooOften);
     }
     let newer = member.last_sequence.is_none_or(|last| serial::is_after(update.sequence, last));
@@ -89,7 +91,7 @@ fn own<'a>(
         member.last_sequence = Some(update.sequence);
     }
     job.liveness.expect(now);
-    Ok(Screened { hearer: Hearer::Worker(worker), account: &mut member.account, cluster })
+    Ok(Screened { hearer: Hearer::Worker(worker), voter, account: &mut member.account, cluster })
 }
 
 /// What comes from a switch.
@@ -126,17 +128,18 @@ fn passed_on<'a>(
     if !job.shape.is_some_and(|shape| shape.fits(update, lanes)) {
         return Err(Rejection::WrongSize);
     }
+    let named = job.members.get_mut(&worker).filter(|member| member.peer == peer);
+    let voter = Voter::of(peer, update, named.is_some());
     // An unmerged update replaces a waiting one of the same worker. The link between the two
     // switches may reorder them, and then the older update must not replace the newer one.
     if update.contributors == 1
-        && let Some(member) = job.members.get_mut(&worker)
-        && member.peer == peer
+        && let Some(member) = named
     {
         member.taken.live(session);
         member.taken.take(update.segment, update.hop_sequence)?;
     }
     job.liveness.expect(now);
-    Ok(Screened { hearer: Hearer::Switch(peer), account: &mut below.account, cluster })
+    Ok(Screened { hearer: Hearer::Switch(peer), voter, account: &mut below.account, cluster })
 }
 
 /// The newest of a worker's numbers taken, segment by segment: its own count where it sends

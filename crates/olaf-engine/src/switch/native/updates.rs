@@ -13,7 +13,7 @@ use crate::engine::{Receivers, Source, Transmit, Verdict};
 use crate::event::{Event, WorkerSeen};
 use crate::ids::{ClusterId, Flow, PeerId, PortId};
 use crate::link::Departure;
-use crate::party::clip::{Measured, Voter};
+use crate::party::clip::Measured;
 use crate::queue::{Arrival, EntryId, Outcome};
 use crate::rejection::Rejection;
 use crate::time::Instant;
@@ -57,7 +57,7 @@ impl Switch {
             Err(Rejection::UnknownWorker) => return self.stranger(now, from, update),
             Err(rejection) => return self.reject(now, from, update, rejection),
         };
-        let Screened { hearer, account, cluster } = screened;
+        let Screened { hearer, voter, account, cluster } = screened;
         let (flow, number, contributors) =
             (arrival.contribution.flow, update.flow_sequence, update.contributors);
         // A switch counts each of its flows. A number that this switch has given up, and told the
@@ -70,7 +70,7 @@ impl Switch {
 
         let clipping = self.clipping.entry(flow.job).or_default();
         let mut measured = Measured {
-            voter: Voter::of(from.peer, update),
+            voter,
             segment: update.segment,
             contributors,
             weight: update.weight,

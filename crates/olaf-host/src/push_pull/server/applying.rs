@@ -109,6 +109,10 @@ impl Job {
         if !self.shape.fits(update, lanes) {
             return Err(Refused::WrongSize);
         }
+        // Joins alone name clusters, and are counted.
+        if !self.clusters.contains_key(&update.address.cluster) {
+            return Err(Refused::WrongCluster);
+        }
         if !update.reward.is_finite() {
             return Err(Refused::NonFinite);
         }

@@ -82,9 +82,15 @@ impl Server {
             }
             return Err(refused);
         }
+        // What cannot change the model is no vote on what is usual, and takes no memory.
+        if let Err(refused) = job.fits(update, lanes) {
+            job.fates.reject(refused, update.contributors);
+            return Err(refused);
+        }
+        let is_behind = job.members.get(&update.address.worker).is_some_and(|one| one.peer == from);
         let mut clipping = core::mem::take(&mut job.clipping);
         let mut measured = Measured {
-            voter: Voter::of(from, update),
+            voter: Voter::of(from, update, is_behind),
             segment: update.segment,
             contributors: update.contributors,
             weight: update.weight,
