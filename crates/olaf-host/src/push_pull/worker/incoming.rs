@@ -128,6 +128,10 @@ impl Worker {
             self.ask_for_proof(now);
             return Err(Refused::UnknownEpoch);
         }
+        if answer.epoch == 0 && answer.address.worker == WorkerId::ALL {
+            // A switch speaks to each of its workers by name.
+            return Err(Refused::NotForMe);
+        }
         self.heard_switch(now, 0);
         self.outbox.note_ends(answer.segment, &answer.ends);
         if answer.epoch == 0 {
@@ -204,7 +208,8 @@ impl Worker {
     ) -> Result<(), Refused> {
         let notice = Notice::parse(packet).map_err(Refused::Malformed)?;
         self.for_me(&notice.address)?;
-        if notice.address.cluster != self.config.address.cluster {
+        let is_for_all = notice.address.worker == WorkerId::ALL;
+        if is_for_all || notice.address.cluster != self.config.address.cluster {
             return Err(Refused::NotForMe);
         }
         self.heard_switch(now, 0);
