@@ -107,9 +107,7 @@ impl Answers {
         if let Some(waiting) = self.models.iter_mut().find(same) {
             self.superseded += 1;
             *waiting = sending;
-        } else if answer.acknowledges == 0
-            && self.models.iter().any(|s| s.whole.is_some() && s.is_for(peer, &answer.address))
-        {
+        } else if answer.acknowledges == 0 && self.is_sending(peer, &answer.address) {
             // It asked again while the answer to its first question is still being sent.
         } else {
             self.push_model(sending);
@@ -129,6 +127,11 @@ impl Answers {
         if !segments.is_empty() && self.may_go(peer, &answer) {
             self.push_model(Sending { peer, answer, segments, next: 0, whole: None, signature });
         }
+    }
+
+    /// Whether a whole model for that worker waits, or is being sent.
+    pub(super) fn is_sending(&self, peer: PeerId, address: &Address) -> bool {
+        self.models.iter().any(|sending| sending.whole.is_some() && sending.is_for(peer, address))
     }
 
     fn may_go(&mut self, peer: PeerId, answer: &Answer) -> bool {

@@ -6,6 +6,7 @@ use crate::age::AgeOfModel;
 use crate::push_pull::segments::Present;
 use crate::recent_age::RecentAge;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_engine::{Instant, PeerId};
 use olaf_wire::{Answer, ClusterId};
@@ -34,13 +35,17 @@ pub(super) struct Round {
 }
 
 impl Job {
-    /// Forgets clusters that no worker is in and that were not heard for `after`.
-    pub(super) fn prune_clusters(&mut self, now: Instant, after: Duration) {
+    /// Forgets clusters that no worker is in and that were not heard for `after`. Returns them.
+    pub(super) fn prune_clusters(&mut self, now: Instant, after: Duration) -> Vec<ClusterId> {
         let here: BTreeSet<ClusterId> = self.members.values().map(|m| m.cluster).collect();
+        let mut gone = Vec::new();
         self.clusters.retain(|id, cluster| {
             let lately = cluster.heard.is_none_or(|heard| now.since(heard) < after);
-            lately || here.contains(id)
+            let stays = lately || here.contains(id);
+            gone.extend((!stays).then_some(*id));
+            stays
         });
+        gone
     }
 
     /// Whether, with this segment, the cluster has had each of its segments delivered.

@@ -1,11 +1,11 @@
 //! Joins, and the answers to them.
 
 use super::job::{self, Job};
-use super::{Server, seen};
+use super::{SENDERS, Server, seen};
 use olaf_engine::party::Shape;
 use olaf_engine::{Event, Refused};
 use olaf_engine::{Instant, PeerId};
-use olaf_wire::{Address, Join, Packet, Welcome, WelcomeCode};
+use olaf_wire::{Address, JobId, Join, Packet, Welcome, WelcomeCode};
 
 /// Jobs without a model that one peer began; a switch brings those of many workers.
 const JOBS_OF_A_PEER: usize = 256;
@@ -51,10 +51,10 @@ impl Server {
             return Err(Refused::TooOften);
         }
         let newcomer = job.enter(now, from, &join);
-        self.hops.entry((from, join.address.job)).or_default().note(now);
         job.keep_ahead_of(join.have_version, config.keep_versions);
         let patience = (config.offer_patience, config.restore_patience);
         job.consider_offer(now, &join, patience.0, patience.1);
+        self.note_hop(now, (from, join.address.job));
         self.note_restored(now, &join);
         let welcome = self.welcome(now, &join, WelcomeCode::Welcome);
         let peer = (from, join.address.job);
@@ -67,6 +67,19 @@ impl Server {
             job::Entered::Known => {}
         }
         Ok(())
+    }
+
+    /// Updates may come over that hop. A hop outlives its workers for a while: what they pushed last may
+    /// still wait in a switch. A flood of workers that come and go leaves few.
+    fn note_hop(&mut self, now: Instant, hop: (PeerId, JobId)) {
+        self.hops.entry(hop).or_default().note(now);
+        if self.hops.len() >= self.sweep_hops_at {
+            let jobs = &self.jobs;
+            self.hops.retain(|(peer, job), _| {
+                jobs.get(job).is_some_and(|job| job.members.at(*peer) > 0)
+            });
+            self.sweep_hops_at = 2 * self.hops.len().max(SENDERS / 2);
+        }
     }
 
     /// Whether a join may be.
@@ -216,5 +229,66 @@ impl Server {
             padded_to: 0,
             nonce: 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::push_pull::ServerConfig;
+    use alloc::collections::BTreeMap;
+    use core::time::Duration;
+    use olaf_engine::{Engine, Source};
+    use olaf_wire::Leave;
+
+    fn says(
+        server: &mut Server,
+        now: Instant,
+        from: u32,
+        emit: impl FnOnce(&mut [u8]) -> usize,
+    ) -> bool {
+        let mut buf = [0; 512];
+        let len = emit(&mut buf);
+        let verdict = server.handle_packet(now, Source::end(PeerId(from)), &buf[..len]);
+        verdict == olaf_engine::Verdict::Absorb
+    }
+
+    fn joins(server: &mut Server, now: Instant, from: u32, address: Address) -> bool {
+        let join = olaf_samples::join(address, 1, 1);
+        says(server, now, from, |buf| join.emit(buf))
+    }
+
+    #[test]
+    fn a_flood_of_workers_that_come_and_go_leaves_few_hops() {
+        let mut server = Server::new(ServerConfig::default(), 9).expect("a good set-up");
+        let now = Instant(1);
+        assert!(joins(&mut server, now, 7, olaf_samples::address(1, 0, 7)));
+        for peer in 100..20_000 {
+            let address = olaf_samples::address(1, 0, 1);
+            assert!(joins(&mut server, now, peer, address));
+            assert!(says(&mut server, now, peer, |buf| Leave { address }.emit(buf)));
+        }
+        assert!(server.hops.len() <= SENDERS, "{} hops", server.hops.len());
+        assert!(server.hops.contains_key(&(PeerId(7), JobId(1))), "its worker is here");
+    }
+
+    #[test]
+    fn what_is_known_of_the_updates_of_a_cluster_goes_with_the_cluster() {
+        let mut server = Server::new(ServerConfig::default(), 9).expect("a good set-up");
+        let mut now = Instant(1_000_000_000);
+        let address = |cluster| olaf_samples::address(1, cluster, 7);
+        assert!(joins(&mut server, now, 7, address(0)));
+        let offer = olaf_samples::offer(address(0), 1);
+        assert!(says(&mut server, now, 7, |buf| offer.emit(&[1.0], buf)));
+        for number in 1..200 {
+            now = now + Duration::from_secs(1);
+            assert!(joins(&mut server, now, 7, address(number)));
+            let mut update = olaf_samples::update(address(number), number);
+            update.flow_sequence = number;
+            assert!(says(&mut server, now, 7, |buf| update.emit(&[1.0], buf)));
+            server.handle_timeout(now);
+        }
+        let flows: usize = server.ends.values().map(BTreeMap::len).sum();
+        assert!((1..=62).contains(&flows), "{flows} flows");
     }
 }

@@ -77,6 +77,8 @@ pub struct Server {
     jobs: BTreeMap<JobId, Job>,
     /// Hops that updates came over, and when each was last heard.
     hops: BTreeMap<(PeerId, JobId), Liveness>,
+    /// The number of hops that starts the next search for those without workers.
+    sweep_hops_at: usize,
     /// Which datagrams came over each hop: duplicates are known by their numbers there.
     arrivals: Arrivals,
     /// The ends of the updates that came over these hops, flow by flow.
@@ -113,6 +115,7 @@ impl Server {
             epoch: epoch.max(1),
             jobs: BTreeMap::new(),
             hops: BTreeMap::new(),
+            sweep_hops_at: SENDERS,
             arrivals: Arrivals::new(SENDERS),
             ends: BTreeMap::new(),
             switches: None,
@@ -186,7 +189,13 @@ impl Server {
         }
         // An answer is far longer than the request.
         let asks = fetch.segments().count() as u32;
-        if !member.fetches.take_many(now, asks.min(model), fetched_segments(model)) {
+        // Of a version that is gone the whole newest model comes, unless it is on its way.
+        let is_whole = !job.kept.iter().any(|(version, _)| *version == fetch.version)
+            && job.version != fetch.have_version
+            && !self.answers.is_sending(from, &fetch.address);
+        let price = if is_whole { model } else { asks.min(model) };
+        let member = job.member(from, &fetch.address)?;
+        if !member.fetches.take_many(now, price, fetched_segments(model)) {
             return Err(Refused::TooOften);
         }
         let Some((version, snapshot, kept)) = job.snapshot(fetch.version) else {
@@ -256,9 +265,11 @@ impl Server {
             }
             keep
         });
+        let mut clusters_gone = BTreeSet::new();
         for (id, job) in &mut self.jobs {
             job.members.keep(|member| !member.liveness.is_gone(now, after));
-            job.prune_clusters(now, after * GONE);
+            let gone = job.prune_clusters(now, after * GONE);
+            clusters_gone.extend(gone.into_iter().map(|cluster| (*id, cluster)));
             for (worker, member) in job.members.iter_mut() {
                 if member.liveness.fell_silent(now, after) {
                     job.presence.is_over();
@@ -271,6 +282,11 @@ impl Server {
         self.hops.retain(|_, hop| !hop.is_gone(now, after));
         let hops = &self.hops;
         self.ends.retain(|hop, _| hops.contains_key(hop));
+        if !clusters_gone.is_empty() {
+            for ((_, job), flows) in &mut self.ends {
+                flows.retain(|(cluster, _), _| !clusters_gone.contains(&(*job, *cluster)));
+            }
+        }
         self.answers.proofs.keep(|hop| hops.contains_key(hop));
         for worker in fell_silent {
             self.event(Event::WorkerSilent(worker));

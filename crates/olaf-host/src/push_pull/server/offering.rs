@@ -22,11 +22,15 @@ pub(super) struct Offer {
     /// The segments that came. A claimed size takes no memory.
     segments: BTreeMap<u32, Vec<f32>>,
     present: Present,
+    /// How often it began anew with a newer model.
+    renewed: u32,
     last_progress: Instant,
     /// To its worker and back, as the worker says; zero while it does not know.
     round_trip: Duration,
 }
 
+/// A worker has few newer models while it offers one: it offers to a job that has none.
+const MOST_RENEWED: u32 = 8;
 /// Nobody's round trip is taken to be longer: a claim must not hold up a job.
 const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(4);
 
@@ -64,6 +68,7 @@ impl Job {
                 version: join.have_version,
                 segments: BTreeMap::new(),
                 present: Present::none_of(self.shape.segments()),
+                renewed: 0,
                 last_progress: now,
                 round_trip: Duration::from_micros(u64::from(join.path.round_trip_us)),
             });
@@ -99,15 +104,22 @@ impl Job {
             return Err(Refused::NonFinite);
         }
         if offer.version != message.model_version {
-            // The worker has had a newer model meanwhile: the two do not mix.
+            // The worker has had a newer model meanwhile: the two do not mix. One that begins anew again and
+            // again never ends.
+            if !offer.segments.is_empty() {
+                offer.renewed += 1;
+            }
+            if offer.renewed > MOST_RENEWED {
+                return Err(Refused::TooOften);
+            }
             offer.version = message.model_version;
             offer.segments.clear();
             offer.present.clear();
         }
-        offer.last_progress = now;
         if !offer.present.insert(message.segment) {
             return Err(Refused::Duplicate);
         }
+        offer.last_progress = now;
         let mut segment = vec![0.0; shape.lanes(message.segment)];
         read_lanes(lanes, &mut segment);
         offer.segments.insert(message.segment, segment);

@@ -1,0 +1,203 @@
+//! What one faulty worker may claim beside its numbers: segments, clusters, versions and offers that the job
+//! does not have. A server refuses each, and takes no memory and no time of others for it.
+
+use crate::hostile::{EPOCH, JOB, Pair, plain, taken};
+use olaf_engine::party::{Clip, Limits};
+use olaf_engine::{Engine, Instant, PeerId, PortId, Source};
+use olaf_host::{Refused, Server, ServerConfig};
+use olaf_wire::{Address, Answer, ClusterId, Fetch, JobId, Kind, Packet, Welcome, WelcomeCode};
+use std::time::Duration;
+
+fn without_rate() -> ServerConfig {
+    plain(Limits { max_rate: Clip::Off, ..Limits::default() })
+}
+
+#[test]
+fn an_update_that_does_not_fit_the_model_is_measured_by_nobody() {
+    let mut pair = Pair::joined(without_rate());
+    for worker in 20..24 {
+        pair.enters(worker);
+        pair.sends(worker, 1.0, |_| ()).unwrap();
+    }
+    for segment in 1..1_000 {
+        let refused = pair.sends(20, 1e30, |update| {
+            (update.segment, update.segments) = (segment, u32::MAX);
+            update.weight = 1e300;
+        });
+        assert_eq!(refused, Err(Refused::WrongSize));
+    }
+    let job = &pair.server.statistics(pair.now).jobs[0];
+    assert_eq!(
+        (job.clipped.norm, job.clipped.weight, job.fates.rejected["wrong_size"]),
+        (0, 0, 999)
+    );
+}
+
+#[test]
+fn an_update_names_no_cluster_that_nobody_joined() {
+    let mut pair = Pair::joined(without_rate());
+    pair.enters(8);
+    for cluster in 100..2_100 {
+        let before = pair.model();
+        let refused = pair.sends(8, 1.0, |update| update.address.cluster = ClusterId(cluster));
+        assert_eq!(refused, Err(Refused::WrongCluster));
+        assert_eq!(pair.model(), before);
+    }
+    let job = &pair.server.statistics(pair.now).jobs[0];
+    assert_eq!((job.clusters.len(), job.fates.rejected["wrong_cluster"]), (1, 2_000));
+    pair.sends(8, 1.0, |_| ()).unwrap();
+}
+
+#[test]
+fn a_notice_or_the_word_of_a_switch_for_everyone_is_for_nobody() {
+    let mut pair = Pair::joined(plain(Limits::default()));
+    let everyone = olaf_samples::everyone(olaf_samples::address(JOB.0, 0, 7));
+    let notice = olaf_wire::Notice { address: everyone, taken_newest_ns: u64::MAX };
+    assert_eq!(pair.gives_worker(|buf| notice.emit(buf)), Err(Refused::NotForMe));
+    // Nobody has to know the server's life for this one.
+    pair.worker.push(pair.now, &[&[1.0]], 0.0, 1.0).unwrap();
+    let mut buf = [0; 512];
+    let sent = pair.worker.poll_transmit(pair.now, PortId(0), &mut buf).unwrap();
+    let update = olaf_wire::Update::parse(&Packet::new_checked(&buf[..sent.len]).unwrap()).unwrap();
+    let ends = olaf_wire::Ends { newest: update.flow_sequence, delivered: 0, ended: 1 };
+    let lost = Answer { address: everyone, epoch: 0, ends, ..olaf_samples::answer(everyone, 0) };
+    assert_eq!(pair.gives_worker(|buf| lost.emit(&[], buf)), Err(Refused::NotForMe));
+    let counts = pair.worker.statistics(pair.now);
+    assert_eq!(counts.not_delivered, 0);
+}
+
+/// A server and a job of several segments.
+struct Several {
+    now: Instant,
+    server: Server,
+}
+
+const SEGMENTS: u32 = 100;
+
+impl Several {
+    fn new() -> Self {
+        let server = Server::new(ServerConfig::default(), EPOCH).unwrap();
+        Self { now: Instant(1_000_000_000), server }
+    }
+
+    fn address(worker: u32) -> Address {
+        olaf_samples::address(2, 0, worker)
+    }
+
+    fn says(&mut self, worker: u32, emit: impl FnOnce(&mut [u8]) -> usize) -> Result<(), Refused> {
+        let mut buf = [0; 512];
+        let len = emit(&mut buf);
+        taken(self.server.handle_packet(self.now, Source::end(PeerId(worker)), &buf[..len]))
+    }
+
+    /// The worker joins; the first segment that the server wants of it.
+    fn joins(&mut self, worker: u32, have_version: u32) -> Option<u32> {
+        let join = olaf_samples::join(Self::address(worker), SEGMENTS, 1);
+        let join = olaf_wire::Join { have_version, ..join };
+        self.says(worker, |buf| join.emit(buf)).unwrap();
+        let welcome = self.sent().into_iter().rev().find_map(|(to, bytes)| {
+            let packet = Packet::new_checked(&bytes).unwrap();
+            let is_its = to == worker && packet.kind() == Kind::Welcome;
+            is_its.then(|| Welcome::parse(&packet).unwrap())
+        });
+        let welcome = welcome.expect("each join is answered");
+        assert_eq!(welcome.code, WelcomeCode::Welcome);
+        Some(welcome.first_missing).filter(|first| *first != u32::MAX)
+    }
+
+    fn offers(&mut self, worker: u32, version: u32, segment: u32) -> Result<(), Refused> {
+        let offer = Answer {
+            segment,
+            segments: SEGMENTS,
+            model_version: version,
+            ..olaf_samples::offer(Self::address(worker), SEGMENTS)
+        };
+        self.says(worker, |buf| offer.emit(&[1.0], buf))
+    }
+
+    fn sent(&mut self) -> Vec<(u32, Vec<u8>)> {
+        let mut all = Vec::new();
+        let mut buf = [0; 2048];
+        while let Some(sent) = self.server.poll_transmit(self.now, PortId(0), &mut buf) {
+            all.push((sent.to.one().unwrap().0, buf[..sent.len].to_vec()));
+        }
+        all
+    }
+
+    fn models(&mut self) -> usize {
+        let is_model = |bytes: &[u8]| Packet::new_checked(bytes).unwrap().kind() == Kind::Model;
+        self.sent().iter().filter(|(_, bytes)| is_model(bytes)).count()
+    }
+
+    fn passes(&mut self, milliseconds: u64) {
+        self.now = self.now + Duration::from_millis(milliseconds);
+        if self.server.poll_timeout().is_some_and(|(at, _)| at <= self.now) {
+            self.server.handle_timeout(self.now);
+        }
+    }
+}
+
+/// A faulty worker is asked for its model first, and offers in its way for ten seconds. Whether the job gets an
+/// honest worker's model meanwhile.
+fn honest_model_comes(mut faulty: impl FnMut(&mut Several, u32)) -> bool {
+    let mut several = Several::new();
+    assert_eq!(several.joins(1, 0), Some(0));
+    for turn in 0..100 {
+        faulty(&mut several, turn);
+        several.passes(100);
+        several.joins(1, 0);
+        if several.joins(2, 0).is_some() {
+            (0..SEGMENTS).for_each(|segment| several.offers(2, 0, segment).unwrap());
+            return several.server.model(JobId(2)).is_some();
+        }
+    }
+    false
+}
+
+#[test]
+fn an_offer_that_says_the_same_again_keeps_no_other_model_out() {
+    assert!(honest_model_comes(|several, _| {
+        let _ = several.offers(1, 0, 5);
+    }));
+}
+
+#[test]
+fn an_offer_that_begins_anew_again_and_again_keeps_no_other_model_out() {
+    assert!(honest_model_comes(|several, turn| {
+        let _ = several.offers(1, turn, 5);
+    }));
+    assert!(honest_model_comes(|several, turn| {
+        let _ = several.offers(1, turn % 2, 5);
+    }));
+}
+
+#[test]
+fn a_worker_may_offer_a_newer_model_than_it_began_with() {
+    let mut several = Several::new();
+    several.joins(1, 0);
+    several.offers(1, 3, 0).unwrap();
+    (0..SEGMENTS).for_each(|segment| several.offers(1, 4, segment).unwrap());
+    assert!(several.server.model(JobId(2)).is_some());
+}
+
+#[test]
+fn a_wish_for_a_version_that_is_gone_costs_the_whole_model_that_it_brings() {
+    let mut several = Several::new();
+    several.joins(1, 0);
+    (0..SEGMENTS).for_each(|segment| several.offers(1, 0, segment).unwrap());
+    several.sent();
+    let gone =
+        Fetch { address: Several::address(1), version: 77, first: 0, mask: 1, have_version: 0 };
+    // What waits is not paid for again.
+    for _ in 0..50 {
+        several.says(1, |buf| gone.emit(buf)).unwrap();
+    }
+    assert_eq!(several.models(), SEGMENTS as usize);
+    let mut segments = 0;
+    for _ in 0..1_000 {
+        let _ = several.says(1, |buf| gone.emit(buf));
+        segments += several.models();
+    }
+    // Four models and 256 segments, less what went before.
+    assert!(segments <= 5 * SEGMENTS as usize + 56, "{segments}");
+}
