@@ -10,22 +10,22 @@ use olaf_wire::reduce as re;
 use olaf_wire::trio as tr;
 use olaf_wire::{JobId, Session};
 
-const ATTACKER: PeerId = PeerId(1);
-const VICTIM: PeerId = PeerId(2);
+pub(crate) const ATTACKER: PeerId = PeerId(1);
+pub(crate) const VICTIM: PeerId = PeerId(2);
 /// Workers of the job: the two.
 const BOTH: u32 = 2;
 /// Blocks that the attacker has summed, and then asks for.
 const BLOCKS: u64 = 32;
 
 /// A switch, and what it received from and sent to each of the two.
-struct Wire<E> {
-    engine: E,
-    now: Instant,
+pub(crate) struct Wire<E> {
+    pub(crate) engine: E,
+    pub(crate) now: Instant,
     class: u8,
     from_victim: usize,
     to_victim: usize,
     /// Datagrams to the attacker and to the victim.
-    heard: [Vec<Vec<u8>>; 2],
+    pub(crate) heard: [Vec<Vec<u8>>; 2],
 }
 
 impl<E: Engine> Wire<E> {
@@ -34,7 +34,7 @@ impl<E: Engine> Wire<E> {
         Self { engine, now, class: 0, from_victim: 0, to_victim: 0, heard: [vec![], vec![]] }
     }
 
-    fn says(&mut self, peer: PeerId, write: impl FnOnce(&mut [u8]) -> usize) {
+    pub(crate) fn says(&mut self, peer: PeerId, write: impl FnOnce(&mut [u8]) -> usize) {
         let mut buf = vec![0; 2048];
         let len = write(&mut buf);
         self.from_victim += if peer == VICTIM { len } else { 0 };
@@ -56,7 +56,7 @@ impl<E: Engine> Wire<E> {
     }
 
     /// What the peer has heard, newest first.
-    fn newest<T>(&self, peer: PeerId, read: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
+    pub(crate) fn newest<T>(&self, peer: PeerId, read: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
         self.heard[usize::from(peer == VICTIM)].iter().rev().find_map(|bytes| read(bytes))
     }
 
@@ -75,12 +75,12 @@ fn chance() -> Chance {
     })
 }
 
-mod of_reduce {
+pub(crate) mod of_reduce {
     use super::*;
 
-    pub(super) const LANES: usize = 256;
+    pub(crate) const LANES: usize = 256;
 
-    pub(super) fn join(peer: PeerId, nonce: u32) -> re::Join {
+    pub(crate) fn join(peer: PeerId, nonce: u32) -> re::Join {
         re::Join {
             address: address(peer, 0),
             workers: BOTH,
@@ -93,16 +93,16 @@ mod of_reduce {
         }
     }
 
-    pub(super) fn address(peer: PeerId, generation: u32) -> re::Address {
+    pub(crate) fn address(peer: PeerId, generation: u32) -> re::Address {
         let rank = peer.0 - 1;
         re::Address { job: JobId(1), generation, rank, session: Session(rank + 1) }
     }
 
-    pub(super) fn welcome(bytes: &[u8]) -> Option<re::Welcome> {
+    pub(crate) fn welcome(bytes: &[u8]) -> Option<re::Welcome> {
         re::Welcome::parse(&re::ReducePacket::new_checked(bytes).ok()?).ok()
     }
 
-    pub(super) fn piece(peer: PeerId, generation: u32, number: u32) -> re::Piece {
+    pub(crate) fn piece(peer: PeerId, generation: u32, number: u32) -> re::Piece {
         re::Piece {
             address: address(peer, generation),
             block: re::Block {
@@ -122,7 +122,10 @@ mod of_reduce {
 }
 
 /// Both join, with the nonces that they heard. The victim says nothing itself: `victim_answers` is false.
-fn both_join_reduce(wire: &mut Wire<reduce::Switch>, victim_answers: bool) -> Option<u32> {
+pub(crate) fn both_join_reduce(
+    wire: &mut Wire<reduce::Switch>,
+    victim_answers: bool,
+) -> Option<u32> {
     use of_reduce::{join, welcome};
     for _ in 0..2 {
         for peer in [ATTACKER, VICTIM] {
@@ -135,7 +138,7 @@ fn both_join_reduce(wire: &mut Wire<reduce::Switch>, victim_answers: bool) -> Op
     wire.newest(ATTACKER, began).map(|one| one.address.generation)
 }
 
-fn a_reduce(demands: bool) -> Wire<reduce::Switch> {
+pub(crate) fn a_reduce(demands: bool) -> Wire<reduce::Switch> {
     let mut switch = reduce::Switch::new(reduce::Config::default(), 100).unwrap();
     if demands {
         switch.demand_proofs(chance());
@@ -192,10 +195,10 @@ fn reduce_sums_for_workers_that_proved_their_addresses() {
     assert_eq!(wire.newest(VICTIM, is_result).map(|result| result.contributors), Some(2));
 }
 
-mod of_iswitch {
+pub(crate) mod of_iswitch {
     use super::*;
 
-    pub(super) fn join(peer: PeerId, nonce: u32) -> is::Control {
+    pub(crate) fn join(peer: PeerId, nonce: u32) -> is::Control {
         is::Control::Join(is::Join {
             generation: 0,
             sender: is::Sender::Worker,
@@ -211,7 +214,7 @@ mod of_iswitch {
         })
     }
 
-    pub(super) fn answer(bytes: &[u8]) -> Option<is::Ack> {
+    pub(crate) fn answer(bytes: &[u8]) -> Option<is::Ack> {
         match is::Control::parse(bytes).ok()? {
             is::Control::Ack(ack) if ack.action == is::Action::Join => Some(ack),
             _ => None,
@@ -219,7 +222,7 @@ mod of_iswitch {
     }
 }
 
-fn an_iswitch(demands: bool) -> Wire<iswitch::Switch> {
+pub(crate) fn an_iswitch(demands: bool) -> Wire<iswitch::Switch> {
     let mut switch = iswitch::Switch::new(iswitch::Config::default(), 77).unwrap();
     if demands {
         switch.demand_proofs(chance());
@@ -227,7 +230,10 @@ fn an_iswitch(demands: bool) -> Wire<iswitch::Switch> {
     Wire::new(switch)
 }
 
-fn both_join_iswitch(wire: &mut Wire<iswitch::Switch>, victim_answers: bool) -> Option<u8> {
+pub(crate) fn both_join_iswitch(
+    wire: &mut Wire<iswitch::Switch>,
+    victim_answers: bool,
+) -> Option<u8> {
     use of_iswitch::{answer, join};
     wire.class = is::CONTROL_CLASS;
     for _ in 0..2 {
@@ -241,7 +247,12 @@ fn both_join_iswitch(wire: &mut Wire<iswitch::Switch>, victim_answers: bool) -> 
     wire.newest(ATTACKER, began).map(|ack| ack.generation)
 }
 
-fn send_floats(wire: &mut Wire<iswitch::Switch>, peer: PeerId, generation: u8, index: u64) {
+pub(crate) fn send_floats(
+    wire: &mut Wire<iswitch::Switch>,
+    peer: PeerId,
+    generation: u8,
+    index: u64,
+) {
     wire.class = is::DATA_CLASS;
     wire.says(peer, |buf| {
         let start = is::emit_seg(is::Seg { generation, last: false, missing: 0, index }, buf);
@@ -309,10 +320,10 @@ fn iswitch_answers_strangers_briefly() {
     }
 }
 
-mod of_trio {
+pub(crate) mod of_trio {
     use super::*;
 
-    pub(super) fn hello(peer: PeerId, nonce: u32) -> tr::Hello {
+    pub(crate) fn hello(peer: PeerId, nonce: u32) -> tr::Hello {
         tr::Hello {
             job: 1,
             term: 0,
@@ -329,18 +340,18 @@ mod of_trio {
         }
     }
 
-    pub(super) fn welcome(bytes: &[u8]) -> Option<tr::Welcome> {
+    pub(crate) fn welcome(bytes: &[u8]) -> Option<tr::Welcome> {
         tr::Welcome::parse(&tr::TrioPacket::new_checked(bytes).ok()?).ok()
     }
 
-    pub(super) fn block(peer: PeerId, generation: u16, block: u32) -> tr::Block {
+    pub(crate) fn block(peer: PeerId, generation: u16, block: u32) -> tr::Block {
         let (job, source) = (1, (peer.0 - 1) as u8);
         let [aged, is_final, degraded] = [false; 3];
         tr::Block { job, block, aged, is_final, degraded, source, sources: 1, generation }
     }
 }
 
-fn a_trio(demands: bool) -> Wire<trio::Switch> {
+pub(crate) fn a_trio(demands: bool) -> Wire<trio::Switch> {
     let mut switch = trio::Switch::new(trio::Config::default(), 7).unwrap();
     if demands {
         switch.demand_proofs(chance());
@@ -348,7 +359,10 @@ fn a_trio(demands: bool) -> Wire<trio::Switch> {
     Wire::new(switch)
 }
 
-fn both_say_hello(wire: &mut Wire<trio::Switch>, victim_answers: bool) -> Option<tr::Welcome> {
+pub(crate) fn both_say_hello(
+    wire: &mut Wire<trio::Switch>,
+    victim_answers: bool,
+) -> Option<tr::Welcome> {
     use of_trio::{hello, welcome};
     for _ in 0..2 {
         for peer in [ATTACKER, VICTIM] {
@@ -414,9 +428,9 @@ mod of_atp {
     use super::*;
     use olaf_wire::atp::Join;
 
-    pub(super) const SERVER: PeerId = PeerId(99);
+    pub(crate) const SERVER: PeerId = PeerId(99);
 
-    pub(super) fn join(peer: PeerId, nonce: u32) -> Join {
+    pub(crate) fn join(peer: PeerId, nonce: u32) -> Join {
         Join {
             job: 1,
             server: 0,
@@ -436,13 +450,13 @@ mod of_atp {
         }
     }
 
-    pub(super) fn nonce(bytes: &[u8]) -> Option<u32> {
+    pub(crate) fn nonce(bytes: &[u8]) -> Option<u32> {
         let packet = olaf_wire::atp::AtpPacket::new_checked(bytes).ok()?;
         Some(olaf_wire::atp::Welcome::parse(&packet).ok()?.nonce)
     }
 
     /// The server sends that many parameter packets of the job, which others run.
-    pub(super) fn parameters(wire: &mut Wire<olaf_engine::switch::atp::Switch>, count: u32) {
+    pub(crate) fn parameters(wire: &mut Wire<olaf_engine::switch::atp::Switch>, count: u32) {
         for sequence in 0..count {
             let header = olaf_wire::atp::Header {
                 job: 1,

@@ -8,6 +8,7 @@ mod common;
 
 mod addresses;
 mod config;
+mod extremes;
 mod hostile;
 mod switch;
 mod switch_admission;
