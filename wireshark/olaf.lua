@@ -311,7 +311,7 @@ local protocols = {
     code = function(u, dscp) return u(5, 1) end,
     common = {
       { "version", 4, 1, "uint" },
-      { "kind", 5, 1, "uint", names = { [1] = "hello", [2] = "cookie", [3] = "open", [4] = "opened", [5] = "unknown", [6] = "no_key" } },
+      { "kind", 5, 1, "uint", names = { [1] = "hello", [2] = "cookie", [3] = "open", [4] = "opened", [5] = "unknown", [6] = "no_key", [0] = "version_notice" } },
       { "association", 6, 2, "uint" },
       { "key_name", 8, 8, "bytes" },
       { "initiator", 16, 16, "bytes" },
@@ -353,6 +353,12 @@ local protocols = {
       [6] = {
         name = "no_key",
         len = function(u, n) return 72 end,
+        fields = {
+        },
+      },
+      [0] = {
+        name = "version_notice",
+        len = function(u, n) return 6 end,
         fields = {
         },
       },

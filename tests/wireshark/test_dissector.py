@@ -20,6 +20,7 @@ PORTS = {
     "iswitch": (5561, "olaf_iswitch"),
     "trio": (12000, "olaf_trio"),
     "atp": (5562, "olaf_atp"),
+    "keys": (5565, "olaf_keys"),
 }
 SEALED = 5564
 SEAL = "_ws.lua.text"
@@ -30,6 +31,8 @@ OTHERWISE = {
     # Several fields of the datagram together, or its message itself.
     "kind", "rule", "aged", "bitmap2", "bitmap3", "fan_in2", "fan_in3", "passed",
     "same_switch1", "same_switch2", "upper", "action",
+    # Of the seal, not of the message: it has a test of its own.
+    "tag",
 }  # fmt: skip
 """Fields of vectors that are not one number or name of the dissector."""
 
@@ -134,7 +137,7 @@ def test_the_sharing_of_mina_is_named(packets: list[dict[str, Any]]) -> None:
 
 
 def test_a_seal_is_found_by_the_length_and_named(packets: list[dict[str, Any]]) -> None:
-    update, *handshakes = at_port(packets, SEALED)
+    [update] = at_port(packets, SEALED)
     layer, clear = update["olaf"], at_port(packets, 5555)[0]["olaf"]
     seal = layer[SEAL]
     assert (seal["olaf.seal.association"], seal["olaf.seal.counter"]) == ("258", "772")
@@ -143,9 +146,23 @@ def test_a_seal_is_found_by_the_length_and_named(packets: list[dict[str, Any]]) 
     # The message in front of the seal is read as without one.
     del layer[SEAL]
     assert layer == clear
-    told = [one["olaf_keys"]["olaf_keys.message"] for one in handshakes]
-    assert told == ["hello", "cookie", "open", "opened", "unknown", "no_key"]
-    assert {one["olaf_keys"]["olaf_keys.cookie_ns"] for one in handshakes} == {"9"}
+
+
+def test_every_handshake_and_the_notice_of_the_version_have_a_seal(
+    packets: list[dict[str, Any]],
+) -> None:
+    layers = [one["olaf_keys"] for one in at_port(packets, 5565)]
+    told = [layer["olaf_keys.message"] for layer in layers]
+    kinds = ["hello", "cookie", "open", "opened", "unknown", "no_key", "version_notice"]
+    assert told == kinds
+    for layer, vector in zip(layers, vectors("keys"), strict=True):
+        seal = layer[SEAL]
+        assert (seal["olaf_keys.seal.association"], seal["olaf_keys.seal.counter"]) == ("0", "0")
+        # Nobody signs a notice.
+        assert seal["olaf_keys.seal.tag"].replace(":", "") == vector.get("tag", "00" * 16)
+    notice = layers[-1]
+    assert (notice["olaf_keys.version"], notice["olaf_keys.kind"]) == ("2", "0")
+    assert "olaf_keys.association" not in notice, "it ends before the fields of a handshake"
 
 
 def test_no_packet_of_the_capture_is_odd(packets: list[dict[str, Any]]) -> None:

@@ -29,7 +29,7 @@ pub const VERSION: u8 = 2;
 /// Bytes that a seal adds to a message.
 pub const OVERHEAD: usize = trailer::LEN;
 /// Bytes of [`Handshake::version_notice`].
-const NOTICE: usize = handshake::ASSOCIATION + OVERHEAD;
+const NOTICE: usize = handshake::NOTICE_BODY + OVERHEAD;
 /// Bytes of a tag, of random values and of a cookie.
 pub const TAG_BYTES: usize = 16;
 /// The largest counter of a datagram; an association ends there.

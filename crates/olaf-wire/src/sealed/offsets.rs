@@ -17,7 +17,7 @@ pub mod handshake {
     pub const MAGIC: usize = 0;
     /// Version of the format.
     pub const VERSION: usize = 4;
-    /// Which message.
+    /// Which message; 0 in a notice of the version.
     pub const KIND: usize = 5;
     /// The association, 16 bits; 0 where there is none yet.
     pub const ASSOCIATION: usize = 6;
@@ -35,4 +35,6 @@ pub mod handshake {
     pub const BODY: usize = 72;
     /// Bytes with the trailer. All messages have this length: no answer is longer than its question.
     pub const LEN: usize = BODY + super::trailer::LEN;
+    /// Bytes of a notice of the version, without the trailer: magic, version, and a kind of 0.
+    pub const NOTICE_BODY: usize = ASSOCIATION;
 }

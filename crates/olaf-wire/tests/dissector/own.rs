@@ -302,8 +302,12 @@ fn handshakes() -> Protocol {
         sealed::Kind::Unknown => "unknown",
         sealed::Kind::NoKey => "no_key",
     };
-    let messages = sealed::Kind::EACH
-        .map(|kind| Message::new(name(&kind), kind as u64, handshake::BODY, vec![]));
+    // What a party of another version is told; it has fewer fields.
+    let notice = (0, "version_notice");
+    let codes: Vec<_> = sealed::Kind::EACH.map(|kind| (kind as u64, name(&kind))).into();
+    let message = |(code, name)| Message::new(name, code, handshake::BODY, vec![]);
+    let mut messages: Vec<_> = codes.iter().copied().map(message).collect();
+    messages.push(Message::new(notice.1, notice.0, handshake::NOTICE_BODY, vec![]));
     Protocol {
         name: "olaf_keys",
         title: "Olaf handshake of keys",
@@ -313,7 +317,7 @@ fn handshakes() -> Protocol {
         common: vec![
             byte("version", handshake::VERSION),
             byte("kind", handshake::KIND)
-                .with_names(&sealed::Kind::EACH, |kind| (*kind as u64, name(kind))),
+                .with_names(&[codes, vec![notice]].concat(), |named| *named),
             u16("association", handshake::ASSOCIATION),
             bytes("key_name", handshake::KEY_NAME, 8),
             bytes("initiator", handshake::INITIATOR, sealed::TAG_BYTES),
@@ -322,6 +326,6 @@ fn handshakes() -> Protocol {
             bytes("cookie", handshake::COOKIE, sealed::TAG_BYTES),
         ],
         code: format!("u({}, 1)", handshake::KIND),
-        messages: messages.into(),
+        messages,
     }
 }

@@ -5,6 +5,7 @@
 
 mod atp;
 mod iswitch;
+mod keys;
 mod mina;
 mod native;
 mod reduce;
