@@ -19,4 +19,5 @@ mod switch_ports;
 mod switch_random;
 mod switch_signatures;
 mod too_large;
+mod unproven;
 mod vectors;

@@ -201,3 +201,50 @@ fn a_wish_for_a_version_that_is_gone_costs_the_whole_model_that_it_brings() {
     // Four models and 256 segments, less what went before.
     assert!(segments <= 5 * SEGMENTS as usize + 56, "{segments}");
 }
+
+#[test]
+fn a_version_that_no_honest_worker_has_moves_no_job_that_begins() {
+    let mut several = Several::new();
+    assert_eq!(several.joins(1, u32::MAX), None, "it is not asked for its model");
+    assert_eq!(several.joins(2, 0), Some(0));
+    (0..SEGMENTS).for_each(|segment| several.offers(2, 0, segment).unwrap());
+    let version = several.server.model(JobId(2)).map(|(version, _)| version);
+    assert!(version.is_some_and(|version| version < 10), "{version:?}");
+}
+
+#[test]
+fn a_wish_of_an_address_that_is_not_proved_is_refused() {
+    let mut several = Several::new();
+    let mut last = 40;
+    several.server.demand_proofs(Box::new(move || {
+        last += 1;
+        last
+    }));
+    several.joins(1, 0);
+    (0..SEGMENTS).for_each(|segment| several.offers(1, 0, segment).unwrap());
+    let wish =
+        Fetch { address: Several::address(1), version: 1, first: 0, mask: 1, have_version: 0 };
+    assert_eq!(several.says(1, |buf| wish.emit(buf)), Err(Refused::NotProven));
+    assert_eq!(several.models(), 0);
+}
+
+#[test]
+fn a_join_that_is_replayed_from_elsewhere_takes_no_worker_over() {
+    let mut pair = Pair::joined(plain(Limits::default()));
+    pair.enters(8);
+    let join = olaf_samples::join(olaf_samples::address(JOB.0, 0, 8), 1, 2208);
+    let in_use = Err(Refused::TurnedAway(WelcomeCode::WorkerIdInUse));
+    assert_eq!(pair.gives_server(9, |buf| join.emit(buf)), in_use);
+    pair.sends(8, 1.0, |_| ()).unwrap();
+}
+
+#[test]
+fn an_answer_for_all_of_another_cluster_is_not_for_this_worker() {
+    let mut pair = Pair::joined(plain(Limits::default()));
+    let forged = pair.forged(|answer| {
+        answer.address = olaf_samples::everyone(olaf_samples::address(JOB.0, 3, 0));
+        answer.model_version += 1;
+    });
+    assert_eq!(pair.gives_worker(|buf| forged.emit(&[5.0], buf)), Err(Refused::NotForMe));
+    pair.goes_on();
+}

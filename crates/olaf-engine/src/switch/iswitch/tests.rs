@@ -474,3 +474,31 @@ fn a_lower_switch_sends_sums_up_and_results_down() {
     trace.packet(PortId::UPLINK, 99, up, &[8.0, 3.0]);
     assert_eq!(trace.sent(), [(vec![0, 1], Out::Data(trace.seg(0), vec![8.0, 3.0]))]);
 }
+
+#[test]
+fn a_good_bye_from_another_address_ends_nothing() {
+    let leave = |generation| Control::Leave(Leave { generation, job: JOB, session: Session(1) });
+    let not_a_member = Verdict::Drop(DropReason::NotAMember);
+    let mut trace = Trace::with(2);
+    assert_eq!(trace.says(5, leave(trace.generation)), not_a_member);
+    assert!(trace.switch.jobs[&JOB].is_open());
+    // Nor does it put out a worker that waits.
+    let mut trace = Trace::new();
+    trace.joins(JOB, 0, 2);
+    assert_eq!(trace.says(5, leave(0)), not_a_member);
+    trace.joins(JOB, 1, 2);
+    assert!(trace.switch.jobs[&JOB].is_open(), "both are there");
+}
+
+#[test]
+fn a_packet_longer_than_was_agreed_is_refused() {
+    let mut trace = Trace::with(1);
+    let mut bytes = vec![0; 2048];
+    let seg = Seg { generation: trace.generation, last: false, missing: 0, index: 0 };
+    let start = emit_seg(seg, &mut bytes);
+    let long = trace.recv(PortId::DOWNLINK, 0, DATA_CLASS, &bytes[..start + 4 * 367]);
+    let refusal = olaf_wire::Refusal::BadField("floats");
+    assert_eq!(long, Verdict::Drop(DropReason::Malformed(refusal)));
+    let fits = trace.recv(PortId::DOWNLINK, 0, DATA_CLASS, &bytes[..start + 4 * 366]);
+    assert_eq!(fits, Verdict::Absorb);
+}

@@ -20,3 +20,30 @@ fn a_piece_of_the_last_operation_that_a_number_can_name_is_refused() {
     trace.asks(0, 0, 1, 1);
     trace.leaves(0, u32::MAX - 1);
 }
+
+#[test]
+fn a_worker_is_one_contributor_and_holds_no_more_than_was_sent() {
+    let mut trace = Trace::with(2, Config::default());
+    let piece = Piece {
+        address: trace.address(0),
+        block: Block {
+            number: 0,
+            operation: 0,
+            first: 0,
+            lanes_of_operation: LANES as u64,
+            lane_type: LaneType::F32,
+            operator: Operator::Sum,
+        },
+        contributors: 2,
+        holds: 0,
+        sent_at_us: 9,
+        marks: Marks::default(),
+    };
+    let mut buf = [0; 256];
+    let len = piece.emit(&[], &[0; 4 * LANES], &mut buf);
+    assert_eq!(dropped(trace.recv(0, &buf[..len])), "bad_field");
+    trace.piece(0, 0, 1, 1.0);
+    assert_eq!(dropped(trace.asks(1, 0, 1, 2)), "bad_field");
+    trace.piece(1, 0, 1, 2.0);
+    assert_eq!(trace.results(), [(alloc::vec![0, 1], 0, 3.0, 2)]);
+}
