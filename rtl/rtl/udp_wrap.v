@@ -96,10 +96,12 @@ reg [FRAME:0]   frame_write_reg = 0, frame_read_reg = 0;
 reg [BEAT-1:0]  beats_reg = 0;
 reg             framing_reg = 0, too_long_reg = 0;
 
-assign s_axis_tready = write_reg - free_reg != ALL && frame_write_reg - frame_read_reg != ALL_FRAMES;
+// A beat that is too many needs no room.
+wire fits = beats_reg != BEATS[BEAT-1:0];
+assign s_axis_tready = (!fits || write_reg - free_reg != ALL)
+    && frame_write_reg - frame_read_reg != ALL_FRAMES;
 wire takes = s_axis_tvalid && s_axis_tready;
 wire ends = takes && s_axis_tlast;
-wire fits = beats_reg != BEATS[BEAT-1:0];
 // Bytes that are kept come first. Only an empty payload has a beat without a byte.
 wire dense = (s_axis_tlast ? (s_axis_tkeep & (s_axis_tkeep + 1'b1)) == 0 : &s_axis_tkeep)
     && (s_axis_tkeep[0] || beats_reg == 0);
