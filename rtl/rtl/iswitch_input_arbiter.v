@@ -45,13 +45,14 @@ module iswitch_input_arbiter #(
     output wire                       m_axis_tlast,
     output wire [USER-1:0]            m_axis_tuser,
 
-    // To the accelerator, whole frames. tuser is {marked, control, queue}: the ECN mark and the class of the ToS.
+    // To the accelerator, whole frames. tuser is {that of the beat, marked, control, queue}: the ECN mark and the class of
+    // the ToS.
     output wire [LANES*32-1:0]        m_tagged_tdata,
     output wire [LANES*4-1:0]         m_tagged_tkeep,
     output wire                       m_tagged_tvalid,
     input  wire                       m_tagged_tready,
     output wire                       m_tagged_tlast,
-    output wire [QUEUE+1:0]           m_tagged_tuser
+    output wire [USER+QUEUE+1:0]      m_tagged_tuser
 );
 
 generate
@@ -123,9 +124,9 @@ iswitch_choice #(.QUEUES(QUEUES), .WIDTH(WIDTH)) tagged_choice (
              m_tagged_tlast}),
     .m_queue(tagged_queue)
 );
-assign m_tagged_tuser = {tagged_marked, tagged_control, tagged_queue};
+assign m_tagged_tuser = {tagged_user, tagged_marked, tagged_control, tagged_queue};
 
-wire unused = &{1'b0, regular_marked, regular_control, regular_queue, tagged_user};
+wire unused = &{1'b0, regular_marked, regular_control, regular_queue};
 
 endmodule
 

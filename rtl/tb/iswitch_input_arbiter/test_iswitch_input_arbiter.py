@@ -172,17 +172,16 @@ def check(sent: list[list[bytes]], outputs: dict[str, Output]) -> None:
     results = len(sent) - 1
     bits = results.bit_length()
     for q, frames in enumerate(sent):
-        tagged = [body for body in frames if q != results and is_tagged(body)]
-        came = [(body, user >> bits) for body, user in outputs["tagged"].frames]
-        came = [
-            (body, about)
-            for (body, about), (_, user) in zip(came, outputs["tagged"].frames, strict=True)
-            if user & (1 << bits) - 1 == q
+        tagged = [(body, n) for n, body in enumerate(frames) if q != results and is_tagged(body)]
+        came = [(body, user >> bits) for body, user in outputs["tagged"].frames
+                if user & (1 << bits) - 1 == q]
+        assert came == [
+            (body, n % 256 << 2 | (body[15] & 3 == 3) << 1 | (body[15] >> 2 == CONTROL))
+            for body, n in tagged
         ]
-        assert [body for body, _ in came] == tagged
-        for body, about in came:
-            assert about == (body[15] & 3 == 3) << 1 | (body[15] >> 2 == CONTROL)
-        regular = [(body, n % 256) for n, body in enumerate(frames) if body not in tagged]
+        regular = [
+            (body, n % 256) for n, body in enumerate(frames) if q == results or not is_tagged(body)
+        ]
         remaining = iter(outputs["axis"].frames)
         assert all(one in remaining for one in regular), "in order"
     total = sum(len(frames) for frames in sent)
