@@ -33,6 +33,8 @@ module iswitch_accelerator #(
     parameter BEATS = 46,
     // Datagrams that wait for their decision; a power of two.
     parameter FRAMES = 16,
+    // Address of the next block of counters, 0 if there is none.
+    parameter [31:0] NEXT = 32'd0,
     // Bits of a port's number.
     parameter PORT = $clog2(PORTS)
 ) (
@@ -185,7 +187,8 @@ always @(posedge clk)
 
 // "iSWa", and the version of the list above.
 axil_counters #(
-    .COUNTERS(COUNTERS), .AMOUNT(AMOUNT), .ADDRESS(12), .TYPE(32'h69535761), .VERSION(32'd1)
+    .COUNTERS(COUNTERS), .AMOUNT(AMOUNT), .ADDRESS(12), .TYPE(32'h69535761), .VERSION(32'd1),
+    .NEXT(NEXT)
 ) counters (
     .clk(clk), .rst(rst),
     .grow(grow_reg),

@@ -147,6 +147,15 @@ assign s_axis_tready = !hold_valid_reg || may_move;
 localparam [15:0] WHOLE = BYTES[15:0];
 wire is_end = left_reg <= WHOLE;
 wire [BYTES-1:0] keep = is_end ? ~({BYTES{1'b1}} << left_reg[COUNT-1:0]) : {BYTES{1'b1}};
+wire [DATA-1:0] beat = {s_axis_tdata[8*SHIFT-1:0], hold_reg};
+// Bytes behind the payload become zeros: what follows must not depend on them.
+wire [DATA-1:0] clean;
+genvar b;
+generate
+    for (b = 0; b < BYTES; b = b + 1) begin : g_byte
+        assign clean[8*b +: 8] = keep[b] ? beat[8*b +: 8] : 8'd0;
+    end
+endgenerate
 wire [17:0] bytes_before = is_first ? 18'd0 : bytes_reg;
 
 always @(posedge clk) begin
@@ -159,7 +168,7 @@ always @(posedge clk) begin
         place_reg <= s_axis_tlast ? 2'd0 : place_reg[1] ? place_reg : place_reg + 1'b1;
         hold_valid_reg <= 1'b1;
         hold_last_reg <= s_axis_tlast;
-        hold_payload_reg <= place_reg >= FIRST[1:0];
+        hold_payload_reg <= FIRST == 0 || !is_first;
         hold_reg <= s_axis_tdata[DATA-1:8*SHIFT];
         framing_reg <= !dense || (!is_first && framing_reg);
         user_reg <= s_axis_tuser;
@@ -195,7 +204,7 @@ endgenerate
 frame_store #(.WIDTH(USER + 57 + 9*BYTES), .DEPTH(DEPTH), .BLOCK(BLOCK)) payloads (
     .clk(clk), .rst(rst),
     .write(moves && emits), .write_ready(store_ready),
-    .write_beat({about_reg, user_reg, is_end, keep, s_axis_tdata[8*SHIFT-1:0], hold_reg}),
+    .write_beat({about_reg, user_reg, is_end, keep, clean}),
     .finish(ends), .keep(good), .too_long(too_long),
     .m_valid(m_axis_tvalid), .m_ready(m_axis_tready),
     .m_beat({m_axis_tuser, m_axis_tlast, m_axis_tkeep, m_axis_tdata})

@@ -194,7 +194,7 @@ wire is_last = place_reg == next_end;
 assign done = moves && next_valid && (!next_send || is_last);
 assign sent = reads && is_first;
 wire [BEAT-1:0] payload_place = place_reg - FIRST[BEAT-1:0];
-wire is_payload = place_reg >= FIRST[BEAT-1:0] && payload_place < next_beats;
+wire is_payload = (FIRST == 0 || !is_first) && payload_place < next_beats;
 wire [ADDRESS-1:0] address = free_reg[ADDRESS-1:0] + payload_place[ADDRESS-1:0];
 wire [BYTES-1:0] last_keep = ~({BYTES{1'b1}} << next_bytes[BYTE-1:0]);
 wire is_whole = !is_last || next_bytes[BYTE-1:0] == 0;

@@ -34,6 +34,16 @@ from bench import RTL
         ("iswitch_output", "DEPTH=3"),
         ("iswitch_choice", "QUEUES=1"),
         ("iswitch_input_arbiter", "LANES=4"),
+        ("iswitch_datapath", "USER=19"),
+        ("frame_store", "DEPTH=3"),
+        ("udp_strip", "DATA=128"),
+        ("udp_strip", "DATA=384"),
+        ("udp_wrap", "DATA=128"),
+        ("udp_wrap", "DEPTH=32"),
+        ("udp_wrap", "PORTS=1"),
+        ("udp_headers", "BEAT=12"),
+        ("udp_receivers", "ADDRESS=6"),
+        ("axil_split", "ADDRESS=13"),
     ],
 )
 def test_illegal_parameter(module: str, parameter: str) -> None:

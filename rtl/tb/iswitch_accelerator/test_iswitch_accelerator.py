@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import struct
 
 import cocotb
 import pytest
@@ -13,21 +12,16 @@ from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge, Timer
 from iswitch_traffic import (
     COUNTERS,
-    FATES,
-    PACKAGE,
+    EPOCH,
     Datagram,
     Golden,
     Traffic,
+    check_counters,
+    f32,
     floats,
     join,
+    needs_engine,
     seg,
-)
-
-EPOCH = 250
-
-needs_engine = pytest.mark.skipif(
-    not list((PACKAGE / "olaf").glob("_olaf*.so")),
-    reason="the golden model is not built: scripts/env builds it",
 )
 
 
@@ -39,12 +33,6 @@ needs_engine = pytest.mark.skipif(
 def test_accelerator(ports: int, slots: int, lanes: int, beats: int, cycles: int) -> None:
     parameters = {"PORTS": ports, "SLOTS": slots, "LANES": lanes, "BEATS": beats}
     simulate("iswitch_accelerator", "test_iswitch_accelerator", parameters, cycles=cycles)
-
-
-def f32(words: bytes) -> list[int]:
-    """Lanes of a packet, with one bit pattern for everything that is not a number."""
-    lanes = struct.unpack(f"<{len(words) // 4}I", words)
-    return [0x7FC00000 if lane & 0x7FFFFFFF > 0x7F800000 else lane for lane in lanes]
 
 
 class Bench:
@@ -210,30 +198,6 @@ def compare(received: list[Datagram], expected: list[Datagram]) -> None:
             assert ours.body[:8] == theirs.body[:8], (number, ours.body[:8], theirs.body[:8])
             assert f32(ours.body[8:]) == f32(theirs.body[8:]), number
     assert len(received) == len(expected)
-
-
-def check_counters(numbers: dict[str, int], report: dict, sent: int) -> None:
-    """The accelerator's counters are those of the software, and each datagram has one fate."""
-    assert numbers["packets"] == sent == sum(numbers[fate] for fate in FATES)
-    pieces, refused = report["pieces"], report["refused"]
-    waiting = numbers["taken"] - numbers["summed"] - numbers["given_up"]
-    ours = {name: numbers[name] for name in pieces if name in numbers} | {"waiting": waiting}
-    theirs = {name: pieces[name] for name in ours}
-    assert ours == theirs
-    names = ("closed", "too_early", "impossible", "wrong_size", "mismatch")
-    for name in names:
-        assert numbers[name] == pieces["refused"].get(name, 0), name
-    for verb in FATES[13:]:
-        assert numbers[verb] == report["controls_received"].get(verb, 0), verb
-    assert numbers["results"] == report["results"]
-    assert numbers["results_again"] == report["results_again"]
-    assert numbers["forced"] == report["forced_packets"]
-    assert numbers["began"] == report["generations"]
-    assert numbers["ended"] == sum(report["closed_generations"].values())
-    unknown = numbers["unknown_generation"] + numbers["message_of_unknown_generation"]
-    assert unknown == refused.get("unknown_generation", 0)
-    stranger = numbers["not_a_member"] + numbers["message_of_no_member"] + numbers["leave_refused"]
-    assert stranger == refused.get("not_a_member", 0) + refused.get("unknown_job", 0)
 
 
 @cocotb.test()

@@ -173,8 +173,11 @@ def check(sent: list[list[bytes]], outputs: dict[str, Output]) -> None:
     bits = results.bit_length()
     for q, frames in enumerate(sent):
         tagged = [(body, n) for n, body in enumerate(frames) if q != results and is_tagged(body)]
-        came = [(body, user >> bits) for body, user in outputs["tagged"].frames
-                if user & (1 << bits) - 1 == q]
+        came = [
+            (body, user >> bits)
+            for body, user in outputs["tagged"].frames
+            if user & (1 << bits) - 1 == q
+        ]
         assert came == [
             (body, n % 256 << 2 | (body[15] & 3 == 3) << 1 | (body[15] >> 2 == CONTROL))
             for body, n in tagged

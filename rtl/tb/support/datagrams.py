@@ -111,7 +111,24 @@ def spoilt(chance: random.Random, good: Datagram) -> bytes:
 
 
 def some_datagram(chance: random.Random, longest: int) -> Datagram:
-    sizes = [0, 1, 17, 18, 19, 21, 22, 23, 32, 53, 54, 55, 64, 86, 87, chance.randrange(longest + 1)]
+    sizes = [
+        0,
+        1,
+        17,
+        18,
+        19,
+        21,
+        22,
+        23,
+        32,
+        53,
+        54,
+        55,
+        64,
+        86,
+        87,
+        chance.randrange(longest + 1),
+    ]
     return Datagram(
         some_address(chance),
         some_address(chance),

@@ -33,7 +33,9 @@ def beats(frame: Frame, width: int) -> list[Beat]:
     """The beats of a frame without holes; one beat without a byte for an empty frame."""
     pieces = [frame.body[at : at + width] for at in range(0, len(frame.body), width)] or [b""]
     return [
-        Beat(int.from_bytes(piece, "little"), (1 << len(piece)) - 1, piece is pieces[-1], frame.user)
+        Beat(
+            int.from_bytes(piece, "little"), (1 << len(piece)) - 1, piece is pieces[-1], frame.user
+        )
         for piece in pieces
     ]
 
@@ -112,6 +114,7 @@ class Taker:
             return
         width = len(self.pin("tkeep"))
         size = now.keep.bit_length()
+        assert now.data >> 8 * size == 0, "bytes that are not kept are zeros"
         assert now.keep == (1 << size) - 1, "kept bytes are the first ones"
         assert now.last or size == width, "a beat in the middle is whole"
         assert not self.inside or (size and now.user == self.user), "tuser stays, no beat is empty"
@@ -162,13 +165,23 @@ async def begin(dut, idle: Iterable[str] = ()) -> None:
     dut.rst.value = 0
 
 
+def clock(dut):
+    """The clock of a module, or of a board's."""
+    return dut.clk if hasattr(dut, "clk") else dut.axis_aclk
+
+
 async def tick(dut) -> None:
-    await RisingEdge(dut.clk)
+    await RisingEdge(clock(dut))
     await Timer(1, unit="ps")
 
 
 async def run(
-    dut, parts: Sequence[Part], *, most: int, until: Callable[[], bool] = lambda: True, quiet: int = 60
+    dut,
+    parts: Sequence[Part],
+    *,
+    most: int,
+    until: Callable[[], bool] = lambda: True,
+    quiet: int = 60,
 ) -> int:
     """Drive all until nobody was busy for `quiet` cycles and `until` is true; return the cycles.
 

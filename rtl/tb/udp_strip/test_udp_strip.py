@@ -10,7 +10,7 @@ import cocotb
 import pytest
 from bench import simulate
 from datagrams import FATES, Datagram, fate, payload, some_address, some_datagram, spoilt
-from streams import Frame, Sender, Taker, Watcher, begin, beats, run
+from streams import Frame, Sender, Taker, Watcher, beats, begin, run
 
 USER = 3
 
@@ -44,8 +44,10 @@ class Bench:
 
     def check(self, frames: list[Frame], wrong: set[int]) -> None:
         """Frames with these numbers have a hole."""
-        expected = ["framing" if at in wrong else fate(frame.body, self.longest)
-                    for at, frame in enumerate(frames)]
+        expected = [
+            "framing" if at in wrong else fate(frame.body, self.longest)
+            for at, frame in enumerate(frames)
+        ]
         assert self.fates == expected
         passed = [frame for frame, its in zip(frames, expected, strict=True) if its == "passed"]
         assert self.taker.frames == [Frame(payload(f.body), about(f)) for f in passed]

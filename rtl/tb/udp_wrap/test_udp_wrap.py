@@ -11,7 +11,7 @@ import cocotb
 import pytest
 from bench import simulate
 from datagrams import Address, Datagram, checksum, some_address
-from streams import Beat, Frame, Sender, Taker, Watcher, begin, beats, run
+from streams import Beat, Frame, Sender, Taker, Watcher, beats, begin, run
 
 FATES = ("framing", "too_long", "no_receiver", "kept")
 
@@ -86,8 +86,10 @@ class Bench:
         elif mistake == "empty end" and payload:
             # The beat before is no longer the last one, so it has to be whole.
             last = made.pop()
-            made += [Beat(last.data, (1 << self.width) - 1, False, last.user),
-                     Beat(0, 0, True, last.user)]
+            made += [
+                Beat(last.data, (1 << self.width) - 1, False, last.user),
+                Beat(0, 0, True, last.user),
+            ]
         else:
             mistake = ""
         # What is not kept is not zero.
@@ -179,7 +181,9 @@ async def the_checksum_is_right_for_every_carry(dut) -> None:
         for frame in bench.taker.frames:
             assert checksum(frame.body[14:34]) == 0
             total = sum(
-                int.from_bytes(frame.body[at : at + 2], "big") for at in range(14, 34, 2) if at != 24
+                int.from_bytes(frame.body[at : at + 2], "big")
+                for at in range(14, 34, 2)
+                if at != 24
             )
             carries.add(total >> 16)
             twice += (total & 0xFFFF) + (total >> 16) > 0xFFFF

@@ -14,12 +14,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 PACKAGE = Path(__file__).resolve().parents[3] / "python"
 CONTROL_CLASS, DATA_CLASS, CONGESTED = 0x2B << 2, 0x23 << 2, 3
 JOIN, LEAVE, RESET, SET_H, FBCAST, HELP, HALT, ACK = range(1, 9)
 ANY = 0xFFFFFFFF
 DOWNLINK = 1
 NOW_NS = 1_000
+EPOCH = 250
 FATES = (
     *("taken", "late", "repeated", "held", "occupied", "closed", "too_early", "impossible"),
     *("wrong_size", "mismatch", "malformed", "unknown_generation", "not_a_member"),
@@ -29,6 +32,11 @@ COUNTERS = (
     *("packets", *FATES, "summed", "given_up", "results", "results_again", "forced", "began"),
     *("ended", "join_refused", "leave_refused", "h_refused"),
     *("message_of_unknown_generation", "message_of_no_member"),
+)
+
+needs_engine = pytest.mark.skipif(
+    not list((PACKAGE / "olaf").glob("_olaf*.so")),
+    reason="the golden model is not built: scripts/env builds it",
 )
 
 
@@ -242,3 +250,33 @@ class Traffic:
             generation = chance.randrange(256)
         head = seg(generation, index, last=last, missing=vector)
         return head + floats(chance, size)
+
+
+def f32(words: bytes) -> list[int]:
+    """Lanes of a packet, with one bit pattern for everything that is not a number."""
+    lanes = struct.unpack(f"<{len(words) // 4}I", words)
+    return [0x7FC00000 if lane & 0x7FFFFFFF > 0x7F800000 else lane for lane in lanes]
+
+
+def check_counters(numbers: dict[str, int], report: dict, sent: int) -> None:
+    """The accelerator's counters are those of the software, and each datagram has one fate."""
+    assert numbers["packets"] == sent == sum(numbers[fate] for fate in FATES)
+    pieces, refused = report["pieces"], report["refused"]
+    waiting = numbers["taken"] - numbers["summed"] - numbers["given_up"]
+    ours = {name: numbers[name] for name in pieces if name in numbers} | {"waiting": waiting}
+    theirs = {name: pieces[name] for name in ours}
+    assert ours == theirs
+    names = ("closed", "too_early", "impossible", "wrong_size", "mismatch")
+    for name in names:
+        assert numbers[name] == pieces["refused"].get(name, 0), name
+    for verb in FATES[13:]:
+        assert numbers[verb] == report["controls_received"].get(verb, 0), verb
+    assert numbers["results"] == report["results"]
+    assert numbers["results_again"] == report["results_again"]
+    assert numbers["forced"] == report["forced_packets"]
+    assert numbers["began"] == report["generations"]
+    assert numbers["ended"] == sum(report["closed_generations"].values())
+    unknown = numbers["unknown_generation"] + numbers["message_of_unknown_generation"]
+    assert unknown == refused.get("unknown_generation", 0)
+    stranger = numbers["not_a_member"] + numbers["message_of_no_member"] + numbers["leave_refused"]
+    assert stranger == refused.get("not_a_member", 0) + refused.get("unknown_job", 0)
