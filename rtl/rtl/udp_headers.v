@@ -87,7 +87,7 @@ reg             valid_reg = 0, send_reg, frees_reg;
 reg [BEAT-1:0]  beats_reg, end_reg;
 reg [15:0]      bytes_reg, frame_reg;
 reg [7:0]       tos_reg;
-reg [95:0]      entry_reg;
+reg [95:0]      entry_reg, sender_reg;
 reg [PORTS-1:0] receiver_reg;
 reg [19:0]      sum_reg;
 
@@ -119,6 +119,8 @@ always @(posedge clk) begin
         {send_reg, frees_reg} <= {pick_send_reg, pick_frees_reg};
         {beats_reg, bytes_reg, tos_reg} <= {pick_beats_reg, pick_bytes_reg, pick_tos_reg};
         {entry_reg, receiver_reg} <= {pick_entry_reg, pick_receiver_reg};
+        // The sender's address may change before the datagram leaves; its checksum would be another one then.
+        sender_reg <= sender;
         frame_reg <= frame;
         end_reg <= last_byte[BYTE +: BEAT];
         sum_reg <= {4'd0, VERSION} + {12'd0, pick_tos_reg} + {4'd0, pick_bytes_reg} + 20'd28
@@ -137,10 +139,10 @@ assign m_valid = valid_reg;
 assign {m_send, m_frees, m_beats, m_end} = {send_reg, frees_reg, beats_reg, end_reg};
 assign {m_bytes, m_receiver} = {frame_reg, receiver_reg};
 assign m_header = {
-    entry_reg[95:48], sender[95:48], 16'h0800,
+    entry_reg[95:48], sender_reg[95:48], 16'h0800,
     VERSION[15:8], tos_reg, ip_length, 16'd0, WHOLE, HOPS_AND_UDP, checksum,
-    sender[47:16], entry_reg[47:16],
-    sender[15:0], entry_reg[15:0], udp_length, 16'd0};
+    sender_reg[47:16], entry_reg[47:16],
+    sender_reg[15:0], entry_reg[15:0], udp_length, 16'd0};
 
 `ifdef FORMAL
 `include "udp_headers_props.v"

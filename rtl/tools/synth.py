@@ -1,7 +1,7 @@
 """Counts the cells of each module after `synth_xilinx`, and finds its longest path.
 
-Compares with ``syn/counts.csv`` and ``syn/paths.csv``. Modules of iSwitch are made for its board's
-family (`xc7`: NetFPGA-SUME), all others for OLAF's (`xcup`).
+Compares with ``syn/counts.csv`` and ``syn/paths.csv``. Modules of iSwitch, and those around UDP, are
+made for its board's family (`xc7`: NetFPGA-SUME), all others for OLAF's (`xcup`).
 
     python tools/synth.py [--write] [--long] [MODULE..]
 
@@ -47,12 +47,17 @@ BUILDS: list[tuple[str, dict[str, int]]] = [
     ("axis_widen", {"NARROW": 256, "WIDE": 512}),
     ("axis_narrow", {"WIDE": 512, "NARROW": 256}),
     ("iswitch_accelerator", {"PORTS": 4, "SLOTS": 32}),
+    ("udp_strip", {"DATA": 256, "BLOCK": 1}),
+    ("udp_wrap", {"DATA": 256, "PORTS": 4, "BLOCK": 1}),
 ]
 # As BUILDS; the queue and the accelerator take up to two minutes of a core each.
 LONG: list[tuple[str, dict[str, int]]] = [
     ("olaf_queue", {"SLOTS": 8, "FRAME": 256, "BLOCK": 0, "GATE": 0}),
     ("olaf_queue", {"SLOTS": 8, "FRAME": 9036, "BLOCK": 1, "GATE": 0}),
     ("iswitch_accelerator", {"PORTS": 4, "SLOTS": 128}),
+    ("iswitch_datapath", {"PORTS": 4, "SLOTS": 32}),
+    ("udp_strip", {"DATA": 512, "BLOCK": 1}),
+    ("udp_wrap", {"DATA": 512, "PORTS": 4, "BEATS": 23, "DEPTH": 64, "BLOCK": 1}),
     ("axis_widen", {"NARROW": 64, "WIDE": 512}),
     ("axis_narrow", {"WIDE": 512, "NARROW": 64}),
     ("axis_widen", {"NARROW": 128, "WIDE": 512}),
@@ -86,7 +91,7 @@ def synthesise(
     module, parameters = build
     folder = RTL / "build" / "syn" / name(module, parameters).replace(" ", "-")
     folder.mkdir(parents=True, exist_ok=True)
-    family = "xc7" if module.startswith("iswitch_") else "xcup"
+    family = "xc7" if module.startswith(("iswitch_", "udp_")) else "xcup"
     sets = " ".join(f"-set {key} {value}" for key, value in parameters.items())
     # Relative paths: the tool, which is WebAssembly, has a /tmp of its own. Only the files that the
     # build needs are read: Yosys' own names depend on all that it reads, and counts on the names.
