@@ -1,7 +1,7 @@
 """Counts the cells of each module after `synth_xilinx`, and finds its longest path.
 
-Compares with ``syn/counts.csv`` and ``syn/paths.csv``. Modules of iSwitch, and those around UDP, are
-made for its board's family (`xc7`: NetFPGA-SUME), all others for OLAF's (`xcup`).
+Compares with ``syn/counts.csv`` and ``syn/paths.csv``. Modules of iSwitch and of UDP are made
+for its board's family (`xc7`: NetFPGA-SUME), all others for OLAF's (`xcup`).
 
     python tools/synth.py [--write] [--long] [MODULE..]
 
