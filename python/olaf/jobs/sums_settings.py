@@ -72,6 +72,9 @@ class IswitchSettings(Section):
     allow fewer."""
     silence_ms: int = Field(default=ISWITCH["silence_ms"], ge=1)
     """A worker counts as dead if others wait for it and it was not heard within this time."""
+    non_finite: Literal["pass", "refuse"] = ISWITCH["non_finite"]
+    """What happens to a NaN or an infinity. pass sums it, and the result has it. refuse ends the
+    operation at all workers with an error that names the worker. Either way the log names it."""
     uplink: OffRate = ISWITCH["uplink"]
     """Bandwidth of the link towards the switch above in UDP payload, in tc's units; off sends at
     once."""

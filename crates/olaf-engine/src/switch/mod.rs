@@ -4,5 +4,8 @@ pub mod atp;
 pub mod iswitch;
 mod links;
 pub mod native;
+mod non_finite;
 pub mod reduce;
 pub mod trio;
+
+pub use non_finite::NonFinite;

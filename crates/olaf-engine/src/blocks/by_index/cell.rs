@@ -26,6 +26,8 @@ pub struct Cell {
     pub last: bool,
     /// A piece met congestion on its way.
     pub congested: bool,
+    /// A float of a piece, or of their sum, is no finite number.
+    not_finite: bool,
     sum: Aligned,
 }
 
@@ -42,6 +44,7 @@ impl Default for Cell {
             contributors: 0,
             last: false,
             congested: false,
+            not_finite: false,
             sum: Aligned::default(),
         }
     }
@@ -86,22 +89,45 @@ impl Cell {
         !self.is_used || self.index < index
     }
 
-    /// Begins a sum with its first piece.
-    pub(super) fn open(&mut self, piece: &Piece<'_>, contributors: u32, threshold: u32) {
+    /// Begins a sum with its first piece; whether all its floats are finite.
+    pub(super) fn open(&mut self, piece: &Piece<'_>, contributors: u32, threshold: u32) -> bool {
         self.begin(piece.index, piece.last, contributors);
         self.state = State::Open;
         self.threshold = threshold;
-        self.congested = piece.congested;
-        self.note(piece);
-        typed::begin(&mut self.sum, LaneType::F32, piece.floats);
+        let is_finite = typed::begin(&mut self.sum, LaneType::F32, piece.floats);
+        self.note(piece, is_finite);
+        is_finite
     }
 
-    /// Adds a piece.
-    pub(super) fn add(&mut self, piece: &Piece<'_>, contributors: u32) {
+    /// Adds a piece; whether it leaves the sum finite, or is finite itself where the sum was not.
+    pub(super) fn add(&mut self, piece: &Piece<'_>, contributors: u32) -> bool {
         self.contributors += contributors;
-        self.congested |= piece.congested;
-        self.note(piece);
-        typed::combine(&mut self.sum, LaneType::F32, Operator::Sum, piece.floats);
+        let mut is_finite =
+            typed::combine(&mut self.sum, LaneType::F32, Operator::Sum, piece.floats);
+        if self.not_finite {
+            is_finite = typed::all_finite(LaneType::F32, piece.floats);
+        }
+        self.note(piece, is_finite);
+        is_finite
+    }
+
+    /// Adds a piece that leaves the sum finite. A piece that does not leaves no trace: the sum with it is
+    /// written to `spare` first.
+    pub(super) fn add_if_finite(
+        &mut self,
+        piece: &Piece<'_>,
+        contributors: u32,
+        spare: &mut Aligned,
+    ) -> bool {
+        spare.resize(self.sum.len());
+        spare.copy_from_slice(&self.sum);
+        let is_finite = typed::combine(spare, LaneType::F32, Operator::Sum, piece.floats);
+        if is_finite {
+            core::mem::swap(&mut self.sum, spare);
+            self.contributors += contributors;
+            self.note(piece, true);
+        }
+        is_finite
     }
 
     /// No more pieces are added.
@@ -132,12 +158,14 @@ impl Cell {
 
     fn begin(&mut self, index: u64, last: bool, contributors: u32) {
         (self.index, self.is_used, self.last) = (index, true, last);
-        (self.contributors, self.congested) = (contributors, false);
+        (self.contributors, self.congested, self.not_finite) = (contributors, false, false);
         (self.from, self.pieces) = (RankSet::new(), 0);
         self.further.clear();
     }
 
-    fn note(&mut self, piece: &Piece<'_>) {
+    fn note(&mut self, piece: &Piece<'_>, is_finite: bool) {
+        self.congested |= piece.congested;
+        self.not_finite |= !is_finite;
         if piece.vector == 0 {
             self.from.insert(piece.member);
         } else {

@@ -21,6 +21,7 @@ mod tests;
 pub use super::pool::{Asked, Counts, MAX_SLOTS, Met, Reason, State};
 pub use cell::Cell;
 
+use crate::lanes::{self, Aligned};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -59,6 +60,10 @@ pub struct ByIndex {
     first_incomplete: u64,
     /// The generation has no packet from this one on.
     end: u64,
+    refuses_non_finite: bool,
+    last_was_finite: bool,
+    /// Where a sum is written before it is known to be finite.
+    spare: Aligned,
     counts: Counts,
 }
 
@@ -80,6 +85,9 @@ impl ByIndex {
             weights,
             first_incomplete: 0,
             end: u64::MAX,
+            refuses_non_finite: false,
+            last_was_finite: true,
+            spare: Aligned::default(),
             counts: Counts::default(),
         }
     }
@@ -94,12 +102,19 @@ impl ByIndex {
         can_be
     }
 
+    /// Whether a piece with a NaN or an infinity, or with which the sum overflows, is refused and leaves no
+    /// trace. Otherwise it is summed.
+    pub const fn refuse_non_finite(&mut self, refuse: bool) {
+        self.refuses_non_finite = refuse;
+    }
+
     /// Takes in a piece.
     ///
     /// Example with H = 2: vectors 0 and 1 of the same member complete a sum. A vector that comes again is
     /// [`Met::Repeated`].
     pub fn meet(&mut self, piece: &Piece<'_>) -> Met {
         let at = self.place(piece.index);
+        self.last_was_finite = true;
         let met = self.met(piece, at);
         self.counts.note(met, self.cells[at].pieces());
         met
@@ -130,7 +145,10 @@ impl ByIndex {
             if !piece.floats.len().is_multiple_of(4) {
                 return Met::Refused(Reason::WrongSize);
             }
-            self.cells[at].open(piece, contributors, self.threshold);
+            if self.refuses_non_finite && !lanes::all_finite(piece.floats) {
+                return Met::Refused(Reason::NonFinite);
+            }
+            self.last_was_finite = self.cells[at].open(piece, contributors, self.threshold);
         } else {
             let cell = &mut self.cells[at];
             if cell.index > index || self.holds[member as usize] > index {
@@ -148,7 +166,11 @@ impl ByIndex {
             if cell.state() != State::Open {
                 return Met::Late;
             }
-            cell.add(piece, contributors);
+            if !self.refuses_non_finite {
+                self.last_was_finite = cell.add(piece, contributors);
+            } else if !cell.add_if_finite(piece, contributors, &mut self.spare) {
+                return Met::Refused(Reason::NonFinite);
+            }
         }
         let cell = &mut self.cells[at];
         if cell.pieces() >= cell.threshold {
@@ -156,6 +178,13 @@ impl ByIndex {
             return Met::Complete;
         }
         if is_new { Met::Opened } else { Met::Added }
+    }
+
+    /// Whether the latest piece was finite, and the sum with it, where the sum was so before. A piece that is
+    /// in no sum counts as finite.
+    #[must_use]
+    pub const fn last_piece_was_finite(&self) -> bool {
+        self.last_was_finite
     }
 
     /// Whether a member can hold what it must hold before it sends the packet: the result in the other cell.

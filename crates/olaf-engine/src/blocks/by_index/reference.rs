@@ -52,10 +52,17 @@ pub struct Reference {
     pub packets: BTreeMap<u64, Packet>,
     holds: Vec<u64>,
     end: u64,
+    refuses_non_finite: bool,
+    /// As [`super::ByIndex::last_piece_was_finite`].
+    pub last_piece_was_finite: bool,
 }
 
 fn floats_of(bytes: &[u8]) -> Vec<f32> {
     bytes.as_chunks::<4>().0.iter().map(|float| f32::from_le_bytes(*float)).collect()
+}
+
+fn is_finite(floats: &[f32]) -> bool {
+    floats.iter().all(|float| float.is_finite())
 }
 
 impl Reference {
@@ -69,7 +76,14 @@ impl Reference {
             holds: vec![0; weights.len()],
             weights,
             end: u64::MAX,
+            refuses_non_finite: false,
+            last_piece_was_finite: true,
         }
+    }
+
+    /// As [`super::ByIndex::refuse_non_finite`].
+    pub const fn refuse_non_finite(&mut self, refuse: bool) {
+        self.refuses_non_finite = refuse;
     }
 
     /// As [`super::ByIndex::set_threshold`].
@@ -117,6 +131,7 @@ impl Reference {
     /// As [`super::ByIndex::meet`].
     pub fn meet(&mut self, piece: &Piece<'_>) -> Met {
         let &Piece { index, member, missing, vector, last, .. } = piece;
+        self.last_piece_was_finite = true;
         let Some(weight) = self.weights.get(member as usize).copied() else {
             return Met::Refused(Reason::NotAMember);
         };
@@ -140,6 +155,9 @@ impl Reference {
             if !len.is_multiple_of(4) {
                 return Met::Refused(Reason::WrongSize);
             }
+            if self.refuses_non_finite && !is_finite(&floats_of(piece.floats)) {
+                return Met::Refused(Reason::NonFinite);
+            }
             let threshold = self.threshold;
             let (pieces, result) = (vec![], None);
             let (is_summed, given_up) = (false, false);
@@ -161,7 +179,15 @@ impl Reference {
         if packet.is_summed {
             return Met::Late;
         }
+        let was_finite = is_finite(&packet.sum().1);
         packet.pieces.push(((member, vector), weight - missing, floats_of(piece.floats)));
+        let stays_finite = is_finite(&packet.sum().1);
+        if self.refuses_non_finite && !stays_finite {
+            packet.pieces.pop();
+            return Met::Refused(Reason::NonFinite);
+        }
+        self.last_piece_was_finite =
+            if was_finite { stays_finite } else { is_finite(&floats_of(piece.floats)) };
         if packet.pieces.len() >= packet.threshold as usize {
             packet.is_summed = true;
             return Met::Complete;

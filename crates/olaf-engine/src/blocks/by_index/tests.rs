@@ -12,6 +12,22 @@ fn floats(bytes: &[u8]) -> Vec<f32> {
     bytes.as_chunks::<4>().0.iter().map(|float| f32::from_le_bytes(*float)).collect()
 }
 
+/// The same bits for every NaN.
+fn bits(floats: &[f32]) -> Vec<u32> {
+    let one = |float: &f32| if float.is_nan() { f32::NAN.to_bits() } else { float.to_bits() };
+    floats.iter().map(one).collect()
+}
+
+/// Numbers of a random piece: few of them are extreme.
+fn number(small: i8) -> f32 {
+    match small {
+        i8::MAX => f32::NAN,
+        i8::MIN => f32::INFINITY,
+        100.. => f32::MAX,
+        _ => small.into(),
+    }
+}
+
 /// Sends the first vector of a member.
 fn send(table: &mut ByIndex, member: u32, index: u64, float: f32) -> Met {
     send_vector(table, (member, 0), index, float)
@@ -157,6 +173,31 @@ fn the_end_of_a_generation_keeps_the_results_before_it() {
     assert_eq!(table.counts().given_up, 1);
 }
 
+#[test]
+fn a_piece_that_is_no_finite_number_is_known_or_refused_without_a_trace() {
+    let mut passing = table(4, 3);
+    for (member, float, is_finite) in [(0, f32::MAX, true), (1, f32::MAX, false), (2, 1.0, true)] {
+        send(&mut passing, member, 0, float);
+        assert_eq!(passing.last_piece_was_finite(), is_finite, "member {member}");
+    }
+    assert_eq!(result(&passing, 0)[0], f32::INFINITY);
+    send(&mut passing, 0, 1, f32::NAN);
+    assert!(!passing.last_piece_was_finite());
+    assert_eq!(send(&mut passing, 0, 1, f32::NAN), Met::Repeated);
+    assert!(passing.last_piece_was_finite(), "it is in no sum");
+
+    let mut refusing = table(4, 2);
+    refusing.refuse_non_finite(true);
+    assert_eq!(send(&mut refusing, 0, 0, f32::NAN), Met::Refused(Reason::NonFinite));
+    assert!(refusing.cell(0).is_none());
+    assert_eq!(send(&mut refusing, 0, 0, f32::MAX), Met::Opened);
+    assert_eq!(send(&mut refusing, 1, 0, f32::MAX), Met::Refused(Reason::NonFinite));
+    assert_eq!(refusing.ask(1, 0), Asked::Wanted);
+    assert_eq!(send(&mut refusing, 1, 0, -1e38), Met::Complete);
+    assert_eq!(result(&refusing, 0), [f32::MAX - 1e38, 2.0]);
+    assert_eq!(refusing.cell(0).map(|cell| cell.contributors), Some(2));
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Piece { member: u32, index: u64, missing: u32, vector: u32, last: bool, float: i8, short: bool },
@@ -200,20 +241,24 @@ proptest! {
         slots in 1u32..4,
         weights in prop::collection::vec(1u32..3, 1..4),
         has_above in any::<bool>(),
+        refuses in any::<bool>(),
         steps in prop::collection::vec(step(), 0..150),
     ) {
         let mut table = ByIndex::new(slots, weights.clone());
         let mut twin = Reference::new(slots, weights);
+        table.refuse_non_finite(refuses);
+        twin.refuse_non_finite(refuses);
         let mut met = alloc::collections::BTreeMap::<_, u64>::new();
         for step in steps {
             let mut summed = None;
             match step {
                 Step::Piece { member, index, missing, vector, last, float, short } => {
-                    let floats = bytes(&[f32::from(float), 0.5]);
+                    let floats = bytes(&[number(float), 0.5]);
                     let floats = if short { &floats[..4] } else { &floats };
                     let piece = Piece { index, member, missing, vector, last, congested: false, floats };
                     let outcome = table.meet(&piece);
                     prop_assert_eq!(outcome, twin.meet(&piece), "{:?}", piece);
+                    prop_assert_eq!(table.last_piece_was_finite(), twin.last_piece_was_finite);
                     *met.entry(alloc::format!("{outcome:?}")).or_default() += 1;
                     summed = (outcome == Met::Complete).then_some(index);
                 }
@@ -245,8 +290,9 @@ proptest! {
             }
             if let Some(index) = summed {
                 let cell = table.cell(index).expect("it has just been summed");
-                let sum = (cell.contributors, floats(cell.floats()));
-                prop_assert_eq!(sum, twin.packets[&index].sum());
+                let (contributors, sum) = twin.packets[&index].sum();
+                prop_assert_eq!(cell.contributors, contributors);
+                prop_assert_eq!(bits(&floats(cell.floats())), bits(&sum));
                 if !has_above {
                     table.finish_own(index);
                     twin.finish_own(index);
@@ -258,8 +304,9 @@ proptest! {
             prop_assert_eq!(counts.received, met.values().sum::<u64>());
         }
         for (index, packet) in &twin.packets {
-            if let (Some(cell), Some(result)) = (table.cell(*index), packet.result()) {
-                prop_assert_eq!(&(cell.contributors, floats(cell.floats())), result);
+            if let (Some(cell), Some((contributors, floats_of_twin))) = (table.cell(*index), packet.result()) {
+                prop_assert_eq!(cell.contributors, *contributors);
+                prop_assert_eq!(bits(&floats(cell.floats())), bits(floats_of_twin));
             }
         }
     }

@@ -1,8 +1,9 @@
 //! How a switch of iSwitch is set up: data, checked once.
 
 use crate::blocks::by_index::MAX_SLOTS;
-use crate::keys::{ConfigError, ms};
+use crate::keys::{ConfigError, ms, named};
 use crate::party::Tenants;
+use crate::switch::NonFinite;
 use crate::time::BitsPerSecond;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,10 @@ pub struct Config {
     /// 2 s, four signs of life.
     #[serde(rename = "silence_ms", with = "ms")]
     pub silence: Duration,
+    /// What becomes of a data packet with a NaN or an infinity. `pass`, as the paper's accelerator does. A refused
+    /// packet ends the generation, because a sum would wait for it.
+    #[serde(with = "named")]
+    pub non_finite: NonFinite,
     /// Rate of the link towards the switch above, bits of UDP payload per second. Off: the system's
     /// own socket is the only limit.
     #[serde(rename = "uplink_bps")]
@@ -50,6 +55,7 @@ impl Default for Config {
             jobs: 8,
             slots: 1024,
             silence: Duration::from_millis(1500),
+            non_finite: NonFinite::Pass,
             uplink: None,
             downlink: None,
             downlink_limit: 65_536,

@@ -38,6 +38,8 @@ pub(super) struct Counters {
     pub(super) closed: BTreeMap<&'static str, u64>,
     /// Sums that went out without some of their members, because of an FBcast.
     pub(super) forced: u64,
+    /// Pieces with a NaN or an infinity, or with which a sum overflowed, that are in sums.
+    pub(super) non_finite: u64,
     /// Results from the switch above that were taken in.
     pub(super) results_above: u64,
     /// Others, which were here already or found their cell in use.

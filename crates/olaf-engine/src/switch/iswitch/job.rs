@@ -1,6 +1,7 @@
 //! A job: its membership table, its generation, and the workers that wait for the next one.
 
 use super::length::Length;
+use super::vectors::Vectors;
 use crate::blocks::ByIndex;
 use crate::ids::{PeerId, Session};
 use crate::time::Instant;
@@ -59,6 +60,7 @@ pub(super) struct Generation {
     pub(super) group: Arc<[PeerId]>,
     pub(super) table: ByIndex,
     pub(super) length: Length,
+    pub(super) vectors: Vectors,
     pub(super) packet_floats: u32,
     /// Workers of the whole job.
     pub(super) workers: u32,

@@ -2,7 +2,8 @@
 
 use super::job::{Candidate, End, Generation, Job};
 use super::length::Length;
-use super::{EVENT_LIMIT, Message, Switch};
+use super::vectors::Vectors;
+use super::{EVENT_LIMIT, Message, NonFinite, Switch};
 use crate::blocks::ByIndex;
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
@@ -192,12 +193,15 @@ impl Switch {
         }
         let slots = self.config.slots_for(packet_floats).min(slots);
         let weights = members.iter().map(|member| member.contributors).collect();
+        let mut table = ByIndex::new(slots, weights);
+        table.refuse_non_finite(self.config.non_finite == NonFinite::Refuse);
         let generation = Generation {
             number,
             above: above.map(|(number, _)| number),
             group: members.iter().map(|member| member.peer).collect(),
-            table: ByIndex::new(slots, weights),
+            table,
             length: Length::new(most_floats),
+            vectors: Vectors::default(),
             members,
             packet_floats,
             workers: job.workers,

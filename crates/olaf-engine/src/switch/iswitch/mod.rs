@@ -7,6 +7,7 @@
 //! | `packets` | data packets, Help, FBcast, SetH, Ack |
 //! | `upward` | what a switch says to the switch above, and takes from it |
 //! | `length` | how long a vector may be |
+//! | `vectors` | which vector a packet is of |
 //! | `silence` | who is dead |
 //!
 //! The class of service tells our packets from all others. Others go up untouched where a list names their
@@ -24,7 +25,9 @@ mod statistics;
 #[cfg(test)]
 mod tests;
 mod upward;
+mod vectors;
 
+pub use super::NonFinite;
 pub use config::Config;
 pub use statistics::{Entry, JobStatistics, Pieces, Statistics};
 

@@ -1,9 +1,11 @@
 //! Data packets, and the verbs about them: FBcast, Help, SetH, Ack.
 
+use super::job::Member;
 use super::{Message, Outgoing, Switch};
 use crate::blocks::by_index::{Asked, Met, Piece, Reason as Unfit, State};
 use crate::drop::DropReason;
 use crate::engine::{Ecn, Receivers, Source, Verdict};
+use crate::event::SumEvent;
 use crate::ids::{JobId, PeerId};
 use crate::time::Instant;
 use olaf_wire::Refusal;
@@ -67,9 +69,17 @@ impl Switch {
         };
         let rank = current.members[member as usize].rank;
         let met = current.table.meet(&piece);
+        let is_finite = current.table.last_piece_was_finite();
+        if seg.last && matches!(met, Met::Opened | Met::Added | Met::Complete) {
+            current.vectors.end_at(seg.index, current.table.first_incomplete());
+        }
         if current.length.is_exceeded(&current.table) {
             self.close(now, id, Reason::Refused, rank);
             return Verdict::Drop(DropReason::TooManyParameters);
+        }
+        if !is_finite {
+            self.counters.non_finite += 1;
+            self.tell_of_non_finite(id, member, seg.index);
         }
         match met {
             Met::Opened | Met::Added | Met::Held | Met::Occupied => {}
@@ -78,6 +88,11 @@ impl Switch {
                 self.send_result(now, id, seg.index, from.peer);
             }
             Met::Refused(reason) => {
+                if reason == Unfit::NonFinite {
+                    // A result has no field for the worker that it lacks, as those of `reduce` have.
+                    self.tell_of_non_finite(id, member, seg.index);
+                    self.close(now, id, Reason::Refused, rank);
+                }
                 if matches!(reason, Unfit::Mismatch | Unfit::WrongSize) {
                     self.close(now, id, Reason::Mismatch, rank);
                 }
@@ -85,6 +100,19 @@ impl Switch {
             }
         }
         Verdict::Absorb
+    }
+
+    /// Tells of floats that are no finite numbers: once for each worker's vector, by its first packet. The workers
+    /// behind a lower switch are named there.
+    fn tell_of_non_finite(&mut self, id: JobId, member: u32, index: u64) {
+        let current = self.jobs.get_mut(&id).and_then(|job| job.current.as_mut());
+        let current = current.expect("member() found the generation");
+        let Member { sender, rank, .. } = current.members[member as usize];
+        let first = current.vectors.first_of(index);
+        if sender == Sender::Worker && current.vectors.is_news(first, member) {
+            let operation = u32::try_from(first).unwrap_or(u32::MAX);
+            self.event(id, SumEvent::NonFinite { rank, operation });
+        }
     }
 
     /// A sum leaves: up where there is a switch above, and otherwise to all members.

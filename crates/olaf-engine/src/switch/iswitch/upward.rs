@@ -133,7 +133,10 @@ impl Switch {
         let fits = packet.floats.len() <= current.packet_floats as usize * 4;
         if fits && current.table.finish(seg.index, seg.last, contributors, packet.floats) {
             self.counters.results_above += 1;
-            // Members may not have sent it, where the switch above went without this one.
+            if seg.last {
+                // Members may not have sent it, where the switch above went without this one.
+                current.vectors.end_at(seg.index, current.table.first_incomplete());
+            }
             let is_too_long = current.length.is_exceeded(&current.table);
             self.broadcast(now, id, seg.index);
             if is_too_long {

@@ -1,24 +1,11 @@
 //! How a switch of `reduce` is set up: data, checked once.
 
-use crate::keys::{ConfigError, Named, ms, ms_or_off, named};
+use crate::keys::{ConfigError, ms, ms_or_off, named};
 use crate::party::Tenants;
+use crate::switch::NonFinite;
 use crate::time::BitsPerSecond;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
-
-/// What becomes of a piece with a lane that is no finite number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NonFinite {
-    /// It is summed, and the result says so. An event names the worker.
-    Pass,
-    /// It is refused: the worker's piece counts as missing. An event names the worker.
-    Refuse,
-}
-
-impl Named for NonFinite {
-    const NAMES: &'static [(&'static str, Self)] =
-        &[("pass", Self::Pass), ("refuse", Self::Refuse)];
-}
 
 /// The set-up, as serde reads and writes it: a flat table with the keys of `[switch.reduce]`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -38,7 +25,8 @@ pub struct Config {
     /// for jobs that ask for no deadline of their own. Off: a block waits for all workers.
     #[serde(rename = "deadline_ms", with = "ms_or_off")]
     pub deadline: Option<Duration>,
-    /// What becomes of a piece with a NaN or an infinity. `pass`, as other all-reduces do.
+    /// What becomes of a piece with a NaN or an infinity. `pass`, as other all-reduces do. A refused piece counts as
+    /// missing.
     #[serde(with = "named")]
     pub non_finite: NonFinite,
     /// Rate of the link towards the switch above, bits of UDP payload per second. Off: the system's

@@ -19,7 +19,8 @@ mod statistics;
 mod tests;
 mod upward;
 
-pub use config::{Config, NonFinite};
+pub use super::NonFinite;
+pub use config::Config;
 pub use statistics::Statistics;
 
 use crate::blocks::pool::State;

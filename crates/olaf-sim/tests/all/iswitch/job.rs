@@ -30,6 +30,8 @@ pub(super) struct Setting {
     pub(super) datagram_bytes: u32,
     pub(super) switch: SwitchConfig,
     pub(super) accepts_partial: bool,
+    /// Events are kept.
+    pub(super) keeps_records: bool,
 }
 
 impl Default for Setting {
@@ -44,6 +46,7 @@ impl Default for Setting {
             datagram_bytes: 1472,
             switch: SwitchConfig { slots: 64, ..SwitchConfig::default() },
             accepts_partial: false,
+            keeps_records: false,
         }
     }
 }
@@ -113,7 +116,10 @@ impl Job {
         wiring: Wiring,
         switch: impl FnMut(u32, Instant) -> Box<dyn Node> + Send + 'static,
     ) -> Self {
-        let mut net = Network::new(setting.seed, START).without_records();
+        let mut net = Network::new(setting.seed, START);
+        if !setting.keeps_records {
+            net = net.without_records();
+        }
         net.place_wired(SWITCH, wiring, switch);
         let leaves = setting.leaves.iter().flatten().max().map_or(0, |last| last + 1);
         for number in 0..leaves {

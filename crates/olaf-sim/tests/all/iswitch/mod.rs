@@ -7,6 +7,7 @@ mod hops;
 mod job;
 mod length;
 mod membership;
+mod non_finite;
 mod partial;
 mod party;
 mod pipeline;

@@ -1,5 +1,7 @@
 //! Traces of datagrams: what comes in, and what goes out.
 
+mod non_finite;
+
 use super::*;
 use crate::blocks::by_index::Reason as Unfit;
 use crate::engine::{Ecn, TrafficClass};
@@ -26,14 +28,22 @@ struct Trace {
 
 impl Trace {
     fn new() -> Self {
-        let config = Config { slots: 4, ..Config::default() };
+        Self::set_up(Config::default())
+    }
+
+    fn set_up(config: Config) -> Self {
+        let config = Config { slots: 4, ..config };
         let switch = Switch::new(config, 77).expect("a good configuration");
         Self { switch, now: Instant(1_000_000_000), generation: 77 }
     }
 
     /// A switch with a generation of that many workers: worker `r` is at peer `r` and has session `r + 1`.
     fn with(workers: u32) -> Self {
-        let mut trace = Self::new();
+        Self::of(workers, Config::default())
+    }
+
+    fn of(workers: u32, config: Config) -> Self {
+        let mut trace = Self::set_up(config);
         for rank in 0..workers {
             trace.joins(JOB, rank, workers);
         }

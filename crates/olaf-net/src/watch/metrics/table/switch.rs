@@ -265,7 +265,7 @@ pub(super) const ROWS: &[Row] = &[
         "Packets with results: sent, sent again, asked for.",
     ),
     counter(
-        "{engine=reduce|iswitch|trio|atp|atp_server}.{event=results|results_again|results_gone|results_above|results_above_again|sums_up|sums_up_again|wants|welcomes|closed|asks|asks_up|joins|leaves|leaves_up|hellos|hellos_up|gone|generations|terms|overdue_blocks|aged_blocks|excused_blocks|forced_packets|passed_on|link_full|link_full_up|link_full_down|marked|straggler_notices|temporary_stragglers|permanent_stragglers|alone|floats|strangers|parts|too_many_groups|gradients|parameters|sent_up|sent_down|fragments|collisions|replaced_indices|seated_anew}",
+        "{engine=reduce|iswitch|trio|atp|atp_server}.{event=results|results_again|results_gone|results_above|results_above_again|sums_up|sums_up_again|wants|welcomes|closed|asks|asks_up|joins|leaves|leaves_up|hellos|hellos_up|gone|generations|terms|overdue_blocks|aged_blocks|excused_blocks|forced_packets|non_finite_packets|passed_on|link_full|link_full_up|link_full_down|marked|straggler_notices|temporary_stragglers|permanent_stragglers|alone|floats|strangers|parts|too_many_groups|gradients|parameters|sent_up|sent_down|fragments|collisions|replaced_indices|seated_anew}",
         "olaf_sum_events",
         "Counters of an engine that sums, under the names of its statistics.",
     ),
