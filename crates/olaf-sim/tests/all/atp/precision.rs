@@ -2,6 +2,7 @@
 
 use super::job::*;
 use core::time::Duration;
+use olaf_engine::{Event, SumEvent};
 use olaf_host::collective::atp::{Factor, Options, Overflow};
 use olaf_sim::Wire;
 
@@ -121,5 +122,40 @@ fn a_dynamic_factor_makes_room_for_large_values() {
         assert!(wanted >= 32, "the first window: {wanted}");
         let ran_over = jobs.server(0).statistics().gradients.ran_over;
         assert!(ran_over <= 2 * 32, "and nothing behind it: {ran_over}");
+    }
+}
+
+/// Whom the server told of, and for which tensors.
+fn told(jobs: &Jobs) -> Vec<(u32, u32)> {
+    let told = jobs.net.events().iter().filter_map(|(_, _, event)| match event {
+        Event::Sum(_, SumEvent::NonFinite { rank, operation }) => Some((*rank, *operation)),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn a_worker_of_nan_or_infinities_is_named_once_for_each_tensor() {
+    for (racks, wire) in [(vec![4], Wire::default()), (vec![3, 2, 1], faulty())] {
+        for own in [Options::default(), proactive()] {
+            let setting =
+                Setting { own, racks: racks.clone(), wire, trunk: wire, ..Setting::default() };
+            let mut jobs = Jobs::new(Setting { keeps_records: true, ..setting });
+            let sound = Task::sum(62 * 20, 0);
+            for (number, bad) in [f32::NAN, 1e9, f32::NEG_INFINITY].into_iter().enumerate() {
+                for rank in 0..jobs.setting.workers() {
+                    let times = if rank == 2 { bad } else { 1.0 };
+                    jobs.begin(0, rank, Task { times, ..sound });
+                }
+                jobs.run_until_done(LONG);
+                let ended = jobs.ended[&worker(0, 0)].values().nth(number).expect("it has ended");
+                let sum = ended.outcome.as_ref().expect("it has a result");
+                assert_eq!(sum.not_finite, !bad.is_finite(), "{bad}");
+            }
+            assert_eq!(told(&jobs), [(2, 0), (2, 2)], "values of 10^9 are sound");
+            // Each fragment of two tensors: a packet that came again counts once.
+            assert_eq!(jobs.server(0).statistics().non_finite_packets, 2 * 20);
+            jobs.accounts();
+        }
     }
 }

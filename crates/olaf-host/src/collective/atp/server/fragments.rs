@@ -1,7 +1,7 @@
 //! The server's array of bitmap and value, by sequence number (ATP §3.6).
 
 use crate::collective::atp::{factors, fixed};
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use olaf_engine::Instant;
 use olaf_wire::atp::Header;
@@ -38,6 +38,8 @@ pub(super) struct Fragment {
     pub(super) collided: bool,
     /// The largest f32 of a worker, without sign.
     largest: f64,
+    /// The latest packet is in the sum, and has a value that is no finite number.
+    latest_is_not_finite: bool,
     /// The code of the factor that the fragment a window later has.
     pub(super) factor: u8,
     /// The aggregator that its packets met in.
@@ -82,6 +84,11 @@ impl Fragment {
         matches!(self.value, Value::Float(_))
     }
 
+    /// Whether the values of the latest packet are finite. A packet that is not in the sum counts as finite.
+    pub(super) const fn latest_is_finite(&self) -> bool {
+        !self.latest_is_not_finite
+    }
+
     /// The result; empty before there is one.
     pub(super) fn result(&self) -> &[u8] {
         match &self.value {
@@ -107,6 +114,7 @@ impl Fragment {
         values: &[u8],
         (workers, scale): (u32, f64),
     ) -> Taken {
+        self.latest_is_not_finite = false;
         if self.is_seen() {
             let said = (self.tensor, self.tensor_length, self.values);
             if said != (tensor, header.tensor_length, values.len() / 4) {
@@ -184,6 +192,7 @@ impl Fragment {
                 let sums = sum.iter_mut().zip(lanes);
                 sums.for_each(|(sum, lane)| {
                     let lane = f64::from(f32::from_be_bytes(*lane));
+                    self.latest_is_not_finite |= !lane.is_finite();
                     *sum += lane;
                     self.largest = self.largest.max(lane.abs());
                 });
@@ -225,6 +234,8 @@ pub(super) struct Fragments {
     open: u64,
     tensors: BTreeMap<u64, Tensor>,
     newest_tensor: u64,
+    /// Tensors, and ranks of workers whose values in them were no finite numbers.
+    told: BTreeSet<(u64, usize)>,
 }
 
 impl Fragments {
@@ -236,7 +247,13 @@ impl Fragments {
             open: 0,
             tensors: BTreeMap::new(),
             newest_tensor: 0,
+            told: BTreeSet::new(),
         }
+    }
+
+    /// Whether nobody was told yet that the worker's values in that tensor are no finite numbers.
+    pub(super) fn is_news(&mut self, tensor: u64, rank: usize) -> bool {
+        self.told.insert((tensor, rank))
     }
 
     /// The first sequence number that is open.
@@ -286,6 +303,7 @@ impl Fragments {
         }
         let oldest = self.kept.front().map_or(tensor, |fragment| fragment.tensor);
         self.tensors.retain(|number, _| *number >= oldest);
+        self.told = self.told.split_off(&(oldest, 0));
     }
 
     /// The first tensor that has no result yet, where each has that many fragments here.

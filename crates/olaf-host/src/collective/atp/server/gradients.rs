@@ -3,7 +3,7 @@
 use super::AtpServer;
 use super::fragments::Taken;
 use alloc::vec::Vec;
-use olaf_engine::{Ecn, Instant, JobId, Receivers, Refused, Source};
+use olaf_engine::{Ecn, Instant, JobId, Receivers, Refused, Source, SumEvent};
 use olaf_wire::atp::{AtpPacket, Header, Key};
 use olaf_wire::reduce::Reason;
 
@@ -68,8 +68,20 @@ impl AtpServer {
             return Err(Refused::OtherGeneration);
         }
         let taken = fragment.take(&header, tensor, &ranks, values, (workers, scale));
+        let is_finite = fragment.latest_is_finite();
         let agrees = taken == Taken::Late || fragments.agrees(tensor, header.tensor_length);
         let by_switch = ranks.iter().map(|word| u64::from(word.count_ones())).sum::<u64>() > 1;
+        // Switches add no f32: such a packet is one worker's.
+        let mut one = ranks.iter().enumerate().filter(|(_, word)| **word != 0 && !by_switch);
+        let one = one.next().map(|(at, word)| at * 64 + word.trailing_zeros() as usize);
+        if agrees && !is_finite {
+            self.counts.non_finite += 1;
+            if let Some(rank) = one.filter(|rank| fragments.is_news(tensor, *rank)) {
+                let operation = u32::try_from(tensor).unwrap_or(u32::MAX);
+                let rank = rank as u32;
+                self.events.push(JobId(of.0.into()), SumEvent::NonFinite { rank, operation });
+            }
+        }
         let fates = &mut self.counts.gradients;
         match taken {
             _ if !agrees => fates.mismatched += 1,
@@ -85,10 +97,7 @@ impl AtpServer {
         self.counts.collisions += u64::from(header.collision);
         match taken {
             _ if !agrees || taken == Taken::Mismatch => {
-                let mut one = ranks.iter().enumerate().filter(|(_, word)| word.count_ones() == 1);
-                let culprit = one.next().filter(|_| !by_switch);
-                let culprit = culprit.map(|(at, word)| at * 64 + word.trailing_zeros() as usize);
-                self.close(now, of, Reason::Mismatch, culprit);
+                self.close(now, of, Reason::Mismatch, one);
             }
             Taken::Completed => {
                 fragments.complete(tensor);
