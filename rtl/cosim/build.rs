@@ -14,6 +14,8 @@ struct Build {
     parameters: &'static [(&'static str, u32)],
     /// A file, a text in it, and the mistake in its place.
     mistake: Option<(&'static str, &'static str, &'static str)>,
+    /// Built with the feature `long` alone.
+    long: bool,
 }
 
 const BUILDS: &[Build] = &[
@@ -22,12 +24,14 @@ const BUILDS: &[Build] = &[
         top: "olaf_queue_control",
         parameters: &[("SLOTS", 8)],
         mistake: None,
+        long: false,
     },
     Build {
         name: "control_3",
         top: "olaf_queue_control",
         parameters: &[("SLOTS", 3)],
         mistake: None,
+        long: false,
     },
     Build {
         // A merge of an earlier switch could be replaced by a worker's update.
@@ -39,12 +43,14 @@ const BUILDS: &[Build] = &[
             "replaceable_reg[slot] <= single;",
             "replaceable_reg[slot] <= 1'b1;",
         )),
+        long: true,
     },
     Build {
         name: "queue_8",
         top: "olaf_queue",
         parameters: &[("SLOTS", 8), ("FRAME", 256)],
         mistake: None,
+        long: false,
     },
     Build {
         // Frames that are no multiple of a beat or of a lane; a number of slots that is no power of two.
@@ -52,12 +58,14 @@ const BUILDS: &[Build] = &[
         top: "olaf_queue",
         parameters: &[("SLOTS", 3), ("FRAME", 413), ("BLOCK", 1), ("GATE", 0)],
         mistake: None,
+        long: false,
     },
     Build {
         name: "queue_jumbo",
         top: "olaf_queue",
         parameters: &[("SLOTS", 8), ("FRAME", 9036), ("BLOCK", 1), ("GATE", 0)],
         mistake: None,
+        long: true,
     },
     Build {
         // An update that comes right behind another one of its flow is added to the sum before.
@@ -65,12 +73,14 @@ const BUILDS: &[Build] = &[
         top: "olaf_queue",
         parameters: &[("SLOTS", 8), ("FRAME", 256)],
         mistake: Some(("olaf_sums.v", "from_4 ? sum_4_reg : stored", "stored")),
+        long: true,
     },
     Build {
         name: "accelerator_4",
         top: "iswitch_accelerator",
         parameters: &[("PORTS", 4), ("SLOTS", 4), ("LANES", 8), ("BEATS", 4)],
         mistake: None,
+        long: false,
     },
     Build {
         // A number of ports that is no power of two; beats of 512 bit.
@@ -78,6 +88,7 @@ const BUILDS: &[Build] = &[
         top: "iswitch_accelerator",
         parameters: &[("PORTS", 3), ("SLOTS", 2), ("LANES", 16), ("BEATS", 3)],
         mistake: None,
+        long: false,
     },
     Build {
         // A packet that comes right behind another one of its sum is added to the sum before.
@@ -89,6 +100,7 @@ const BUILDS: &[Build] = &[
             "stores_4 && address_4 == address_1 ? data_4 : read_reg;",
             "read_reg;",
         )),
+        long: true,
     },
 ];
 
@@ -101,7 +113,8 @@ fn main() {
     println!("cargo:rerun-if-changed=shim");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let runtime = runtime();
-    for build in BUILDS {
+    let long = env::var_os("CARGO_FEATURE_LONG").is_some();
+    for build in BUILDS.iter().filter(|build| long || !build.long) {
         let verilog = planted(sources, build, &out);
         let generated = verilate(build, &verilog, &out);
         watch(build, &generated, sources);

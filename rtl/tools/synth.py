@@ -46,7 +46,6 @@ BUILDS: list[tuple[str, dict[str, int]]] = [
     ("axil_counters", {"COUNTERS": 8, "AMOUNT": 32}),
     ("axis_widen", {"NARROW": 256, "WIDE": 512}),
     ("axis_narrow", {"WIDE": 512, "NARROW": 256}),
-    ("iswitch_accelerator", {"PORTS": 4, "SLOTS": 32}),
     ("udp_strip", {"DATA": 256, "BLOCK": 1}),
     ("udp_wrap", {"DATA": 256, "PORTS": 4, "BLOCK": 1}),
 ]
@@ -54,6 +53,7 @@ BUILDS: list[tuple[str, dict[str, int]]] = [
 LONG: list[tuple[str, dict[str, int]]] = [
     ("olaf_queue", {"SLOTS": 8, "FRAME": 256, "BLOCK": 0, "GATE": 0}),
     ("olaf_queue", {"SLOTS": 8, "FRAME": 9036, "BLOCK": 1, "GATE": 0}),
+    ("iswitch_accelerator", {"PORTS": 4, "SLOTS": 32}),
     ("iswitch_accelerator", {"PORTS": 4, "SLOTS": 128}),
     ("iswitch_datapath", {"PORTS": 4, "SLOTS": 32}),
     ("udp_strip", {"DATA": 512, "BLOCK": 1}),

@@ -124,7 +124,7 @@ def program(name: str) -> Path:
             "https://rustup.rs"
         )
     # The profile of the tests, which is optimized: one build serves both.
-    command = ["cargo", "build", "--quiet", "--bin", name]
+    command = ["cargo", "build", "--quiet", "--features", "long", "--bin", name]
     done = _within(BUILD_S, command, folder)
     if done.returncode != 0:
         raise RunError(f"{' '.join(command)} in {folder}: exit {done.returncode}\n{done.stderr}")

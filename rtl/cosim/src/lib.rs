@@ -6,6 +6,7 @@
 //! Everything random follows from a seed, and a [`Mismatch`] names seed and cycle.
 
 pub mod accelerator;
+#[cfg(feature = "long")]
 pub mod bursts;
 pub mod control;
 mod counters;

@@ -1,11 +1,12 @@
 //! `iswitch_accelerator` does with whole datagrams what the engine's switch does, bit for bit.
 
-use olaf_cosim::accelerator::{
-    Accelerator, BROKEN, Counters, FOUR_PORTS, NAMES, THREE_PORTS, compare,
-};
+#[cfg(feature = "long")]
+use olaf_cosim::accelerator::BROKEN;
+use olaf_cosim::accelerator::{Accelerator, Counters, FOUR_PORTS, NAMES, THREE_PORTS, compare};
 use olaf_cosim::{Mismatch, Run};
 
 const FOUR: Accelerator = Accelerator { shim: &FOUR_PORTS, ports: 4, slots: 4, lanes: 8, beats: 4 };
+#[cfg(feature = "long")]
 const WRONG: Accelerator = Accelerator { shim: &BROKEN, ..FOUR };
 const THREE: Accelerator =
     Accelerator { shim: &THREE_PORTS, ports: 3, slots: 2, lanes: 16, beats: 3 };
@@ -35,6 +36,7 @@ fn three_ports_of_512_bit() {
     all_counted("3 ports", compare(THREE, Run::from_environment(2, 100_000)));
 }
 
+#[cfg(feature = "long")]
 #[test]
 fn a_planted_mistake_is_found() {
     let run = Run { seed: 1, cycles: 100_000 };

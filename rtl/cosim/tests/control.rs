@@ -1,6 +1,8 @@
 //! `olaf_queue_control` decides as the engine's queue does, in every cycle.
 
-use olaf_cosim::control::{BROKEN, Counts, EIGHT_SLOTS, THREE_SLOTS, compare};
+#[cfg(feature = "long")]
+use olaf_cosim::control::BROKEN;
+use olaf_cosim::control::{Counts, EIGHT_SLOTS, THREE_SLOTS, compare};
 use olaf_cosim::{Mismatch, Run};
 
 fn printed(what: &str, found: Result<Counts, Mismatch>) -> Counts {
@@ -38,6 +40,7 @@ fn three_slots() {
     all_occurred(&counts, true);
 }
 
+#[cfg(feature = "long")]
 #[test]
 fn a_planted_mistake_is_found() {
     let run = Run { seed: 1, cycles: 200_000 };

@@ -1,9 +1,12 @@
 //! `olaf_queue` does with whole frames what the engine's queue does, bit for bit.
 
-use olaf_cosim::frames::{BROKEN, Counters, EIGHT_SLOTS, NAMES, Queue, THREE_SLOTS, compare};
+#[cfg(feature = "long")]
+use olaf_cosim::frames::BROKEN;
+use olaf_cosim::frames::{Counters, EIGHT_SLOTS, NAMES, Queue, THREE_SLOTS, compare};
 use olaf_cosim::{Mismatch, Run};
 
 const EIGHT: Queue = Queue { shim: &EIGHT_SLOTS, slots: 8, longest: 256, gate: true };
+#[cfg(feature = "long")]
 const WRONG: Queue = Queue { shim: &BROKEN, ..EIGHT };
 const THREE: Queue = Queue { shim: &THREE_SLOTS, slots: 3, longest: 413, gate: false };
 
@@ -27,6 +30,7 @@ fn three_slots_in_block_ram() {
     all_counted("3 slots", false, compare(THREE, Run::from_environment(2, 200_000)));
 }
 
+#[cfg(feature = "long")]
 #[test]
 fn a_planted_mistake_is_found() {
     let run = Run { seed: 1, cycles: 200_000 };

@@ -20,6 +20,7 @@ def test_every_pair(exponent: int, fraction: int, registers: int) -> None:
     simulate("fp_add", "two_operands,test_fp_add", parameters)
 
 
+@pytest.mark.long
 def test_after_synthesis() -> None:
     """The netlist of Xilinx cells, with columns of DSP slices, adds as the source does."""
     parameters = {"EXPONENT": 11, "FRACTION": 52, "REGISTERS": 36}

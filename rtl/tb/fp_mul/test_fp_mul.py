@@ -16,6 +16,7 @@ def test_every_pair_has_its_product(exponent: int, fraction: int, registers: int
     simulate("fp_mul", "two_operands", parameters)
 
 
+@pytest.mark.long
 def test_after_synthesis() -> None:
     """The netlist of Xilinx cells, DSP slices included, multiplies as the source does."""
     parameters = {"EXPONENT": 11, "FRACTION": 52, "REGISTERS": 63}

@@ -16,6 +16,7 @@ def _built() -> str:
     return verilated("iswitch_accelerator", program, undefined="unique", name="iswitch_vectors")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("workers", "packet_floats", "beats"), [(4, 366, 46), (2, 300, 38), (4, 8, 2), (1, 8, 2)]
 )

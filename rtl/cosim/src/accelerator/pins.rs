@@ -56,6 +56,7 @@ shim!(
     /// 3 ports, 2 places, 512 bit.
     THREE_PORTS: In => Out, accelerator_3_new, accelerator_3_free, accelerator_3_tick, accelerator_3_settle
 );
+#[cfg(feature = "long")]
 shim!(
     /// As [`FOUR_PORTS`], and a planted mistake: a sum that is on its way to the memory is not forwarded.
     BROKEN: In => Out, accelerator_broken_new, accelerator_broken_free, accelerator_broken_tick,

@@ -5,4 +5,6 @@ mod pins;
 mod traffic;
 
 pub use bench::{Counts, compare};
-pub use pins::{BROKEN, EIGHT_SLOTS, THREE_SLOTS};
+#[cfg(feature = "long")]
+pub use pins::BROKEN;
+pub use pins::{EIGHT_SLOTS, THREE_SLOTS};

@@ -64,6 +64,7 @@ shim!(
     /// 3 slots.
     THREE_SLOTS: In => Out, control_3_new, control_3_free, control_3_tick, control_3_settle
 );
+#[cfg(feature = "long")]
 shim!(
     /// 8 slots and a planted mistake: a merge can be replaced like a single update.
     BROKEN: In => Out, control_broken_new, control_broken_free, control_broken_tick,

@@ -13,4 +13,6 @@ mod twin;
 pub use bench::{Queue, compare};
 pub use counters::{COUNTERS, Counters, NAMES};
 pub(crate) use frame::{Beat, Frame, bytes_of};
-pub use pins::{BROKEN, EIGHT_SLOTS, In, JUMBO, Out, THREE_SLOTS};
+#[cfg(feature = "long")]
+pub use pins::{BROKEN, JUMBO};
+pub use pins::{EIGHT_SLOTS, In, Out, THREE_SLOTS};

@@ -61,10 +61,12 @@ shim!(
     /// 8 slots of 256 bytes, with a gate.
     EIGHT_SLOTS: In => Out, queue_8_new, queue_8_free, queue_8_tick, queue_8_settle
 );
+#[cfg(feature = "long")]
 shim!(
     /// 8 slots of 256 bytes, and a planted mistake: a sum of one cycle before is not forwarded.
     BROKEN: In => Out, queue_broken_new, queue_broken_free, queue_broken_tick, queue_broken_settle
 );
+#[cfg(feature = "long")]
 shim!(
     /// 8 slots of 9,036 bytes in block RAM, without a gate.
     JUMBO: In => Out, queue_jumbo_new, queue_jumbo_free, queue_jumbo_tick, queue_jumbo_settle
