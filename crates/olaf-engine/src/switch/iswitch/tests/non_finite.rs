@@ -121,3 +121,40 @@ fn a_switch_names_its_own_workers_and_counts_the_sums_of_a_lower_one() {
         assert_eq!(sent.contains(&halt), non_finite == NonFinite::Refuse, "{sent:?}");
     }
 }
+
+#[test]
+fn a_vector_that_only_the_switch_above_ended_is_over_for_names_too() {
+    let mut trace = Trace::new();
+    trace.switch.set_upstream(PeerId(99), 1472);
+    trace.joins(JOB, 0, 2);
+    let joins = trace.sent();
+    let session = joins.iter().find_map(|(_, out)| match out {
+        Out::Control(Control::Join(join)) => Some(join.session),
+        _ => None,
+    });
+    let admission = Admission {
+        rank: ANY,
+        workers: 2,
+        slots: 4,
+        packet_floats: 100,
+        session: session.expect("a join goes up"),
+        ..Admission::default()
+    };
+    let welcome = Control::Ack(Ack {
+        generation: 9,
+        action: Action::Join,
+        outcome: Outcome::Success,
+        sent_at_us: 0,
+        index: 0,
+        admission: Some(admission),
+    });
+    let mut buf = [0; 64];
+    let len = welcome.emit(&mut buf);
+    trace.recv(PortId::UPLINK, 99, CONTROL_CLASS, &buf[..len]);
+    trace.sends(0, 0, f32::NAN);
+    // The switch above goes without packet 1, the last one of the first vector, of this worker.
+    let last = Seg { generation: 9, last: true, missing: 1, index: 1 };
+    trace.packet(PortId::UPLINK, 99, last, &[1.0, 1.0]);
+    trace.sends(0, 2, f32::NAN);
+    assert_eq!(told(&mut trace), [(0, 0), (0, 2)]);
+}
