@@ -12,6 +12,7 @@ mod twin;
 
 pub use bench::{Queue, compare};
 pub use counters::{COUNTERS, Counters, NAMES};
+#[cfg(feature = "long")]
 pub(crate) use frame::{Beat, Frame, bytes_of};
 #[cfg(feature = "long")]
 pub use pins::{BROKEN, JUMBO};
