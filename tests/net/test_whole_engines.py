@@ -150,7 +150,7 @@ def test_a_switch_that_sums_answers_a_join_without_sockets() -> None:
 @pytest.mark.parametrize(
     ("role", "verdict"),
     [
-        ("iswitch", "forwarded"),
+        ("iswitch", "foreign"),
         ("trio", "truncated"),
         ("atp", "truncated"),
         ("atp_server", "truncated"),

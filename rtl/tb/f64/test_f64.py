@@ -11,7 +11,7 @@ from bench import RTL
 from verilated import verilated
 
 # `make rtl-long` sets RTL_SUMS. A quotient takes some forty times as long as a product.
-COUNT = int(os.environ.get("RTL_SUMS", "10_000_000")) // 10
+COUNT = int(os.environ.get("RTL_SUMS", "20_000_000")) // 10
 
 
 def run(top: str, parameters: dict[str, str], program: str, *defines: str, count: int) -> str:
