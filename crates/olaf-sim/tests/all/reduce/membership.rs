@@ -127,9 +127,9 @@ fn a_straggler_is_waited_for() {
     job.begin(2, Task::sum(5000, 0));
     job.run_until_done(100 * MS);
     job.all_are_right(&[Task::sum(5000, 0)], &[0, 1, 2]);
-    // Meanwhile the others have asked, but rarely.
+    // Meanwhile the others have asked, but rarely: twice in a keepalive, for each of three blocks.
     let asks = job.net.node::<Reducer>(peer(0)).expect("it lives").statistics(job.net.now()).asks;
-    assert!(asks < 200, "{asks}");
+    assert!(asks < 300, "{asks}");
     job.accounts();
 }
 
