@@ -6,7 +6,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use olaf_engine::switch::iswitch::{Config, Switch};
 use olaf_engine::{
-    Ecn, Engine, Instant, JobId, PeerId, PortId, Session, Source, TrafficClass, Verdict,
+    DropReason, Ecn, Engine, Instant, JobId, PeerId, PortId, Session, Source, TrafficClass, Verdict,
 };
 use olaf_wire::iswitch::{
     ANY, Ack, Action, Admission, CONTROL_CLASS, Control, DATA_CLASS, DataPacket, Halt, Join, Leave,
@@ -138,7 +138,8 @@ impl Run {
         let source = Source { class, ..Source::new(port, peer) };
         let verdict = self.switch.handle_packet(self.now, source, &bytes);
         let is_ours = matches!(class.dscp(), DATA_CLASS | CONTROL_CLASS);
-        assert_eq!(matches!(verdict, Verdict::Forward(_)), !is_ours);
+        // No list names a sender of regular traffic.
+        assert_eq!(verdict == Verdict::Drop(DropReason::Foreign), !is_ours);
     }
 
     fn control(&mut self, above: bool, who: Who, message: Control) {
