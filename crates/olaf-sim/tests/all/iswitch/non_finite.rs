@@ -38,7 +38,7 @@ fn begin_with_nan(job: &mut Job, task: Task) {
     }
 }
 
-/// Which switches told of which ranks.
+/// For each switch, the ranks of the workers that it named.
 fn told(job: &Job) -> Vec<(PeerId, u32)> {
     let told = job.net.events().iter().filter_map(|(_, at, event)| match event {
         Event::Sum(_, SumEvent::NonFinite { rank, .. }) => Some((*at, *rank)),
