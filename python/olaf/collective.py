@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
-from olaf import protocols
+from olaf import callbacks, protocols
 from olaf.keyfile import with_key
 from olaf.views import View, view_of
 
@@ -341,7 +341,8 @@ class SumConnection:
         while (ended := self._client.next_told()) is not None:
             call = self._told.pop(ended, None)
             if call is not None:
-                call()
+                with callbacks.running():
+                    call()
 
 
 class SumFuture(Generic[T]):

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from olaf import callbacks
+
 Task = Callable[[], object]
 
 IDLE_S = 1.0
@@ -65,10 +67,12 @@ class Lane:
                 task()
             except BaseException as error:
                 self._count_down()
-                done.set_exception(error)
+                with callbacks.running():
+                    done.set_exception(error)
             else:
                 self._count_down()
-                done.set_result(None)
+                with callbacks.running():
+                    done.set_result(None)
             # Otherwise the loop would keep the tensors alive until the next task.
             del entry, task, done
 

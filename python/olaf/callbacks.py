@@ -1,0 +1,45 @@
+"""Callbacks that run in daemon threads. The interpreter ends after such a call, not within it.
+
+A thread wakes the main thread in the middle of a callback: `torch.futures.Future.set_result` is an
+example. The main thread may then reach the end of the program before the callback has returned. A
+daemon thread that is inside C++ code at that moment aborts the process ("terminate called without
+an active exception"), although everything was done.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+EXIT_WAIT_S = 2.0
+"""The longest time that the end of the program waits for callbacks."""
+
+_changed = threading.Condition()
+_under_way: list[int] = []
+"""The thread of each callback that runs."""
+
+
+@contextmanager
+def running() -> Iterator[None]:
+    """Within it, a callback runs."""
+    thread = threading.get_ident()
+    with _changed:
+        _under_way.append(thread)
+    try:
+        yield
+    finally:
+        with _changed:
+            _under_way.remove(thread)
+            _changed.notify_all()
+
+
+def wait(timeout_s: float) -> bool:
+    """Wait until no callback runs; false if one still runs after that time."""
+    with _changed:
+        return _changed.wait_for(lambda: not _under_way, timeout_s)
+
+
+# Python calls this while daemon threads still run.
+atexit.register(wait, EXIT_WAIT_S)

@@ -1,0 +1,71 @@
+"""A program may end while a callback of a sum runs; the interpreter waits for the callback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+from workers import PATIENCE_S, switch_process
+
+from olaf import callbacks
+
+PROGRAM = """
+import sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+import numpy, olaf
+
+def connect(rank):
+    return olaf.connect_sum(sys.argv[1], workers=2, rank=rank)
+
+with ThreadPoolExecutor(2) as pool:
+    first, second = pool.map(connect, range(2))
+began = threading.Event()
+
+def slow(_):
+    began.set()
+    time.sleep(0.5)
+    print("called in", threading.current_thread().name, flush=True)
+
+one, two = (numpy.ones(4, numpy.float32) for _ in range(2))
+future = first.all_reduce_async(one)
+future.add_done_callback(slow)
+second.all_reduce(two)
+began.wait(20)
+"""
+
+
+def test_the_interpreter_ends_after_a_callback() -> None:
+    with switch_process() as (_, address):
+        ran = subprocess.run(
+            [sys.executable, "-c", PROGRAM, address],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+    assert (ran.returncode, ran.stdout.strip()) == (0, "called in olaf-told"), ran.stderr
+
+
+def test_a_callback_that_never_returns_holds_the_end_up_for_a_bounded_time() -> None:
+    began, end = threading.Event(), threading.Event()
+
+    def call() -> None:
+        with callbacks.running():
+            began.set()
+            end.wait(PATIENCE_S)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    assert began.wait(PATIENCE_S)
+    assert not callbacks.wait(0.01)
+    end.set()
+    assert callbacks.wait(PATIENCE_S)
+    thread.join(PATIENCE_S)
+
+
+def test_a_callback_that_fails_counts_as_returned() -> None:
+    with pytest.raises(ZeroDivisionError), callbacks.running():
+        _ = 1 / 0
+    assert callbacks.wait(0)
