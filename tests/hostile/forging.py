@@ -13,10 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 VERSION = 3
-UPDATE, MODEL, JOIN, WELCOME, FETCH = 1, 3, 4, 5, 7
+UPDATE, ACKNOWLEDGEMENT, MODEL, JOIN, WELCOME, FETCH, NOTICE = 1, 2, 3, 4, 5, 7, 8
 WRONG_MODEL_SIZE = 2
 COMMON = ">BBHIIII"
-ANSWER_MODEL_VERSION, ANSWER_EPOCH, ANSWER_HEADER = 36, 48, 112
+WORKER_AT = 16
+"""Where a datagram names its worker."""
+ANY = 0xFFFF_FFFF
+ANSWER_ACKNOWLEDGES, ANSWER_MODEL_VERSION, ANSWER_EPOCH, ANSWER_HEADER = 24, 36, 48, 112
 WELCOME_CODE, WELCOME_EPOCH, WELCOME_ECHO, WELCOME_NONCE = 24, 40, 48, 116
 
 
@@ -63,9 +66,11 @@ class Attacker:
         return None
 
     def common(self, kind: int, **other: int) -> bytes:
-        name = {"job": self.job, "cluster": self.cluster, "worker": self.worker, **other}
+        own = {"job": self.job, "cluster": self.cluster, "worker": self.worker}
+        name = {**own, "session": self.session, **other}
         return b"OLAF" + struct.pack(
-            COMMON, VERSION, kind, 0, name["job"], name["cluster"], name["worker"], self.session
+            *(COMMON, VERSION, kind, 0),
+            *(name["job"], name["cluster"], name["worker"], name["session"]),
         )
 
     def join(
@@ -95,11 +100,12 @@ class Attacker:
         weight: float = 1.0,
         reward: float = 0.0,
         hops: int = 0,
+        **other: int,
     ) -> bytes:
         now = time.time_ns()
         head = (sequence, sequence, segment, segments, now, now, version, version, contributors)
         rest = (len(lanes) // 4, weight, reward, hops, sequence)
-        return self.common(UPDATE) + struct.pack(">IIIIQQIIIIddB3xI", *head, *rest) + lanes
+        return self.common(UPDATE, **other) + struct.pack(">IIIIQQIIIIddB3xI", *head, *rest) + lanes
 
     def offer(
         self, lanes: bytes, segment: int, segments: int, parameters: int, version: int = 0
@@ -107,8 +113,8 @@ class Attacker:
         head = struct.pack(">IIIIII", 0, segment, segments, version, parameters, len(lanes) // 4)
         return self.common(MODEL) + head + bytes(ANSWER_HEADER - 48) + lanes
 
-    def fetch(self, version: int = 0) -> bytes:
-        return self.common(FETCH) + struct.pack(">IIQI", version, 0, (1 << 64) - 1, 0)
+    def fetch(self, version: int = 0, mask: int = (1 << 64) - 1) -> bytes:
+        return self.common(FETCH) + struct.pack(">IIQI", version, 0, mask, 0)
 
     def enters(self, parameters: int, segment_lanes: int = 2208, **other: int) -> bytes:
         """Joins until its address is proved, and returns the last welcome."""

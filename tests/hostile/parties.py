@@ -60,9 +60,17 @@ class Party:
 
     def metrics(self) -> list[str]:
         """The lines of `/metrics`; it needs `metrics` in its configuration."""
-        with urllib.request.urlopen(f"http://{self._ask('metrics')}/metrics", timeout=20) as answer:
+        return self._page("metrics").splitlines()
+
+    def status(self) -> dict[str, Any]:
+        """`/status.json`; it needs `metrics` in its configuration."""
+        read: dict[str, Any] = json.loads(self._page("status.json"))
+        return read
+
+    def _page(self, name: str) -> str:
+        with urllib.request.urlopen(f"http://{self._ask('metrics')}/{name}", timeout=20) as answer:
             text: str = answer.read().decode()
-        return text.splitlines()
+        return text
 
     def memory_mib(self) -> float:
         """Memory that is really there."""
@@ -81,22 +89,36 @@ class Party:
 class Honest:
     """A worker whose every push adds 1 to each parameter."""
 
-    def __init__(self, address: str, worker: int, cluster: int = 0, job: int = 1) -> None:
-        config = json.dumps({})
-        self.client = _olaf.Client(address, job=job, cluster=cluster, worker=worker, config=config)
-        self.client.join([np.zeros(SIZE, np.float32)], 30.0)
-        self.model = np.zeros(SIZE, np.float32)
+    def __init__(
+        self,
+        address: str,
+        worker: int,
+        cluster: int = 0,
+        job: int = 1,
+        size: int = SIZE,
+        **config: Any,
+    ) -> None:
+        """`config`: as `_olaf.Client` has it."""
+        text = json.dumps(config)
+        self.client = _olaf.Client(address, job=job, cluster=cluster, worker=worker, config=text)
+        self.client.join([np.zeros(size, np.float32)], 30.0)
+        self.model = np.zeros(size, np.float32)
         self.version = 0
         self.client.pull([self.model], 0)
 
     def push(self) -> bool:
         """Push once and wait for a newer model; whether one came."""
         seen = self.version
-        self.client.push([np.ones(SIZE, np.float32)], reward=0.0)
+        self.client.push([np.ones_like(self.model)], reward=0.0)
         if self.client.wait(seen, 5.0) is None:
             return False
         self.version = self.client.pull([self.model], seen) or seen
         return True
+
+    def refused(self) -> dict[str, int]:
+        """Datagrams that this worker refused, by reason."""
+        found: dict[str, int] = json.loads(self.client.stats())["refused"]
+        return found
 
     def progress(self, pushes: int) -> float:
         """By how much that number of pushes moved the model."""

@@ -52,6 +52,10 @@ class Format(ABC):
     def generation_of(self, answer: bytes) -> int:
         """The generation that a welcome names; 0: it is no welcome."""
 
+    def life_of(self, answer: bytes) -> int:
+        """What a good-bye names; 0: it is no welcome."""
+        return self.generation_of(answer)
+
     @abstractmethod
     def leave(self, who: Name) -> Datagram: ...
 
@@ -93,9 +97,16 @@ class Reduce(Format):
         return Datagram(bytes(self._head(7, who)))
 
     def piece(
-        self, who: Name, *, block: int = 0, first: int = 0, lanes: int = 1, whole: int = 1
+        self,
+        who: Name,
+        *,
+        operation: int = 0,
+        block: int = 0,
+        first: int = 0,
+        lanes: int = 1,
+        whole: int = 1,
     ) -> Datagram:
-        head = self._head(1, who, block=block)
+        head = self._head(1, who, operation=operation, block=block)
         struct.pack_into(">QIII", head, 32, whole, first, 1, 0)
         struct.pack_into(">HHHBB", head, 56, lanes, 0, 0, 1, 1)
         return Datagram(bytes(head) + bytes(4 * lanes))
@@ -110,6 +121,8 @@ class Reduce(Format):
             (self.piece(who, lanes=256, whole=(1 << 64) - 1), "reduce", "bad_field"),
             (self.piece(who, lanes=256, whole=1 << 39, block=1 << 30), "reduce", "too_early"),
             (self.piece(who, block=ANY, first=ANY), "reduce", "bad_field"),
+            # No operation comes after it.
+            (self.piece(who, operation=ANY), "reduce", "bad_field"),
             (Datagram(self.join(who).data[:32] + b"\xff" * 4 + bytes(28)), "reduce", "bad_field"),
         ]
 
@@ -138,6 +151,9 @@ class Trio(Format):
         # A block names a generation of 16 bits, and the term is in other messages.
         is_in = answer[5] >> 4 == 3 and struct.unpack_from(">I", answer, 16)[0] == 1
         return int(struct.unpack_from(">H", answer, 8)[0]) if is_in else 0
+
+    def life_of(self, answer: bytes) -> int:
+        return int(struct.unpack_from(">I", answer, 1)[0]) if self.generation_of(answer) else 0
 
     def leave(self, who: Name) -> Datagram:
         return self._message(7, who, (who.session,), block=who.generation, count=LEFT)
