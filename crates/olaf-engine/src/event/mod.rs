@@ -1,6 +1,9 @@
 //! What an engine tells people and metrics.
 
+mod log;
 mod words;
+
+pub use log::Log;
 
 use crate::ids::{ClusterId, JobId, PeerId, WorkerId};
 use crate::party::{Allowance, Clipped, Ruling};
@@ -16,7 +19,7 @@ use olaf_wire::{WelcomeCode, reduce, trio};
 pub const MEMBERSHIP_LINES: Allowance = Allowance { burst: 4096, every: Duration::from_millis(10) };
 
 impl Event {
-    /// Whether it tells of the coming or going of one worker.
+    /// Whether it tells of the coming or going of workers.
     #[must_use]
     pub const fn is_of_membership(&self) -> bool {
         matches!(
@@ -27,6 +30,14 @@ impl Event {
                 | Self::WorkerBack(_)
                 | Self::WorkerMoved(_)
                 | Self::WorkerRefused(..)
+                | Self::Sum(
+                    _,
+                    SumEvent::WorkerRefused { .. }
+                        | SumEvent::WorkerLeft { .. }
+                        | SumEvent::WorkerMisplaced { .. }
+                        | SumEvent::GenerationBegan { .. }
+                        | SumEvent::GenerationClosed { .. }
+                )
         )
     }
 }

@@ -34,6 +34,18 @@ impl Bucket {
         }
         fits
     }
+
+    /// Gives tokens back; a full bucket stays full.
+    pub fn give(&mut self, tokens: u32, allowance: Allowance) {
+        let sooner = u64::try_from(allowance.every.saturating_mul(tokens).as_nanos());
+        self.full_at = Instant(self.full_at.0.saturating_sub(sooner.unwrap_or(u64::MAX)));
+    }
+
+    /// Whether all tokens are here.
+    #[must_use]
+    pub fn is_full(&self, now: Instant) -> bool {
+        self.full_at <= now
+    }
 }
 
 #[cfg(test)]
@@ -53,6 +65,16 @@ mod tests {
         let taken =
             [100, 100, 100, 109, 110, 110, 500, 500, 500].map(|at| bucket.take(ms(at), TWO));
         assert_eq!(taken, [true, true, false, false, true, false, true, true, false]);
+    }
+
+    #[test]
+    fn tokens_that_are_given_back_can_be_taken_again() {
+        let mut bucket = Bucket::default();
+        assert!(bucket.take_many(ms(100), 2, TWO) && !bucket.is_full(ms(119)));
+        bucket.give(1, TWO);
+        assert!(bucket.is_full(ms(110)) && bucket.take(ms(100), TWO) && !bucket.take(ms(100), TWO));
+        bucket.give(9, TWO);
+        assert_eq!([true, true, false], [(); 3].map(|()| bucket.take(ms(100), TWO)));
     }
 
     #[test]

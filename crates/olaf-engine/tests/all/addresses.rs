@@ -21,7 +21,7 @@ const BLOCKS: u64 = 32;
 pub(crate) struct Wire<E> {
     pub(crate) engine: E,
     pub(crate) now: Instant,
-    class: u8,
+    pub(crate) class: u8,
     from_victim: usize,
     to_victim: usize,
     /// Datagrams to the attacker and to the victim.

@@ -10,6 +10,7 @@ mod addresses;
 mod config;
 mod extremes;
 mod hostile;
+mod sum_floods;
 mod switch;
 mod switch_admission;
 mod switch_answers;

@@ -4,7 +4,7 @@ use olaf_engine::{DropReason, Engine, Instant, PeerId, PortId, Source, Verdict};
 use olaf_host::Refused;
 use olaf_host::collective::atp::{AtpServer, ServerConfig};
 use olaf_wire::Session;
-use olaf_wire::atp::{AtpPacket, Header, Join, Welcome};
+use olaf_wire::atp::{AtpPacket, Header, Join, Key, Welcome};
 
 const NOW: Instant = Instant(1 << 40);
 const PEER: PeerId = PeerId(1);
@@ -95,4 +95,66 @@ fn gradients_for_a_job_that_is_not_here_or_has_not_begun_are_refused() {
     assert_eq!(gives(&mut server, gradient), Err(Refused::UnknownJob));
     assert_eq!(gives(&mut server, |buf| join(0).emit(buf)), Ok(()));
     assert_eq!(gives(&mut server, gradient), Err(Refused::OtherGeneration));
+}
+
+/// A worker of a job of two says again and again that it lacks a result: it goes to both each time.
+#[test]
+fn a_flood_of_packets_that_come_again_is_answered_in_part() {
+    const MS: u64 = 1_000_000;
+    let mut server = AtpServer::new(ServerConfig::default(), 5).unwrap();
+    let mut buf = [0; 512];
+    let mut welcomes: Vec<Welcome> = Vec::new();
+    let says = |server: &mut AtpServer,
+                welcomes: &mut Vec<Welcome>,
+                at_ms: u64,
+                peer: u32,
+                len: usize,
+                buf: &[u8]| {
+        let now = Instant(NOW.0 + at_ms * MS);
+        let verdict = server.handle_packet(now, Source::end(PeerId(peer)), &buf[..len]);
+        let mut out = [0; 512];
+        let mut sent = 0;
+        while let Some(datagram) = server.poll_transmit(now, PortId(0), &mut out) {
+            sent += usize::from(datagram.len > 200) * datagram.to.as_slice().len();
+            let packet = AtpPacket::new_checked(&out[..datagram.len]).unwrap();
+            welcomes.extend(Welcome::parse(&packet));
+        }
+        (verdict, sent)
+    };
+    for (rank, peer) in [(0, 1), (1, 2)] {
+        let len = Join { session: Session(7 + rank), rank, ..join(0) }.emit(&mut buf);
+        assert_eq!(says(&mut server, &mut welcomes, 0, peer, len, &buf).0, Verdict::Absorb);
+    }
+    let seats = welcomes.clone();
+    let gradient = |rank: u32, buf: &mut [u8]| {
+        let mut seated = seats.iter().rev();
+        let seat = seated.find(|one| one.session == Session(7 + rank)).expect("it is in");
+        let header = Header {
+            job: 1,
+            bitmap0: seat.bitmap0,
+            bitmap1: seat.bitmap1,
+            fan_in0: seat.fan_in0,
+            fan_in1: seat.fan_in1,
+            tensor_length: 62,
+            key: Key::new(5, 0, 0),
+            resend: true,
+            ..Header::default()
+        };
+        header.emit(&[0; 248], buf);
+        header.datagram_len(62)
+    };
+    for (rank, peer) in [(0, 1), (1, 2)] {
+        let len = gradient(rank, &mut buf);
+        assert_eq!(says(&mut server, &mut welcomes, 1, peer, len, &buf).0, Verdict::Absorb);
+    }
+    assert_eq!(server.statistics().fragments, 1);
+    let len = gradient(0, &mut buf);
+    let drawn: usize =
+        (0..10_000).map(|at| says(&mut server, &mut welcomes, 100 + at, 1, len, &buf).1).sum();
+    // 256 at once, and 66 in each of ten seconds; each goes to both.
+    assert!((512..=2 * (262 + 661)).contains(&drawn), "{drawn} results");
+    let of = server.statistics();
+    assert!(of.refused["too_often"] > 9_000, "{of:?}");
+    let fates = of.gradients;
+    assert_eq!(fates.received, fates.singles + fates.sums + fates.late + fates.refused);
 }

@@ -4,7 +4,7 @@ use super::Switch;
 use super::job::Job;
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
-use crate::event::{Event, SumEvent};
+use crate::event::SumEvent;
 use crate::ids::{JobId, PeerId};
 use crate::party::Allowance;
 use crate::time::Instant;
@@ -15,7 +15,6 @@ use olaf_wire::reduce::WelcomeCode;
 
 /// Refused joins that are told of.
 const TELLS: Allowance = Allowance { burst: 4, every: Duration::from_secs(1) };
-const EVENT_LIMIT: usize = 64;
 
 impl Switch {
     pub(super) fn handle_join(
@@ -51,6 +50,10 @@ impl Switch {
             self.tell_refused(now, JobId(join.job.into()), from.peer);
             return Verdict::Drop(DropReason::SumJoinRefused(WelcomeCode::Refused));
         }
+        // A peer may be a switch with any number of the job's workers behind it.
+        if !self.senders.takes(now, of, from.peer, join.workers) {
+            return Verdict::Drop(DropReason::TooOften);
+        }
         if !self.jobs.contains_key(&of) && self.jobs.len() >= self.config.jobs as usize {
             return full;
         }
@@ -73,9 +76,10 @@ impl Switch {
 
     /// Tells of a join of a job that is not in the list, a few times and then once a second.
     fn tell_refused(&mut self, now: Instant, job: JobId, peer: PeerId) {
-        if self.events.len() < EVENT_LIMIT && self.tells.take(now, TELLS) {
+        if self.tells.take(now, TELLS) {
             let refused = SumEvent::WorkerRefused { peer, code: WelcomeCode::Refused };
-            self.events.push_back(Event::Sum(job, refused));
+            self.events.at(now);
+            self.events.push(job, refused);
         }
     }
 

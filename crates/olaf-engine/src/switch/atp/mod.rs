@@ -19,13 +19,13 @@ pub use statistics::{JobStatistics, Statistics};
 use crate::blocks::Hashed;
 use crate::drop::DropReason;
 use crate::engine::{Engine, Source, Transmit, Verdict, Why};
-use crate::event::Event;
+use crate::event::{Event, Log};
 use crate::ids::{PeerId, PortId};
 use crate::keys::ConfigError;
-use crate::party::{Bucket, Chance, Cookies, LOOKS};
+use crate::party::{Bucket, Chance, Cookies, Joins, LOOKS};
 use crate::report::{self, Report};
 use crate::time::Instant;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use job::Job;
 use olaf_wire::atp::{AtpPacket, Kind, MAX_SERVERS};
@@ -39,6 +39,7 @@ pub struct Switch {
     id: u32,
     servers: Vec<PeerId>,
     cookies: Cookies,
+    senders: Joins<(u16, u8)>,
     /// The number with which this switch proves its address, by the next hop that asked for it.
     nonces: BTreeMap<PeerId, u32>,
     table: Hashed,
@@ -50,7 +51,7 @@ pub struct Switch {
     /// Datagrams that were dropped, by reason.
     refused: BTreeMap<&'static str, u64>,
     next_silence_check: Instant,
-    events: VecDeque<Event>,
+    events: Log,
     /// How often refused joins are told.
     tells: Bucket,
     /// A sum on its way from one level to the next, or to the link.
@@ -72,12 +73,13 @@ impl Switch {
             id: id.max(1),
             servers: Vec::new(),
             cookies: Cookies::default(),
+            senders: Joins::default(),
             nonces: BTreeMap::new(),
             jobs: BTreeMap::new(),
             counters: Counters::default(),
             refused: BTreeMap::new(),
             next_silence_check: Instant(0),
-            events: VecDeque::new(),
+            events: Log::default(),
             tells: Bucket::default(),
             sum: Vec::new(),
             buffers: Buffers::default(),
@@ -162,7 +164,7 @@ impl Engine for Switch {
     }
 
     fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.events.poll()
     }
 
     fn ports(&self) -> u16 {

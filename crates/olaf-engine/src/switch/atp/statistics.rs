@@ -53,6 +53,7 @@ pub struct Statistics {
     pub waiting_datagrams: usize,
     pub refused: BTreeMap<&'static str, u64>,
     pub jobs: Vec<JobStatistics>,
+    pub events_forgotten: u64,
 }
 
 impl Switch {
@@ -79,6 +80,7 @@ impl Switch {
             waiting_datagrams: self.out.waiting(),
             refused: self.refused.clone(),
             jobs: jobs.collect(),
+            events_forgotten: self.events.forgotten(),
         }
     }
 }

@@ -44,7 +44,6 @@ pub(super) struct Counters {
     pub(super) results_above: u64,
     /// Others, which were here already or found their cell in use.
     pub(super) results_above_again: u64,
-    pub(super) events_forgotten: u64,
 }
 
 impl Counters {

@@ -4,6 +4,7 @@ use super::length::Length;
 use super::vectors::Vectors;
 use crate::blocks::ByIndex;
 use crate::ids::{PeerId, Session};
+use crate::party::{Draws, Moved};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -38,6 +39,8 @@ pub(super) struct Member {
     pub(super) contributors: u32,
     pub(super) heard: Instant,
     pub(super) has_left: bool,
+    /// The results that it alone got.
+    pub(super) draws: Draws,
 }
 
 /// How a generation ends.
@@ -75,6 +78,13 @@ impl Generation {
     /// Workers behind the members of this switch.
     pub(super) fn here(&self) -> u32 {
         self.members.iter().map(|member| member.contributors).sum()
+    }
+
+    /// Whether a member may have one result more for itself alone.
+    pub(super) fn may_draw(&mut self, now: Instant, member: u32) -> bool {
+        let (results, window) = (self.table.first_incomplete(), self.table.slots());
+        let member = &mut self.members[member as usize];
+        member.draws.take(now, Moved { results, window, behind: member.contributors })
     }
 }
 
@@ -148,6 +158,7 @@ impl Job {
                 contributors: candidate.contributors,
                 heard: candidate.heard,
                 has_left: false,
+                draws: Draws::default(),
             });
         }
         let mut free = (0..self.workers).filter(|rank| !taken.contains(rank));

@@ -3,11 +3,11 @@
 use super::job::{Candidate, End, Generation, Job};
 use super::length::Length;
 use super::vectors::Vectors;
-use super::{EVENT_LIMIT, Message, NonFinite, Switch};
+use super::{Message, NonFinite, Switch};
 use crate::blocks::ByIndex;
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
-use crate::event::{Event, SumEvent};
+use crate::event::SumEvent;
 use crate::ids::{JobId, PeerId, Session};
 use crate::time::Instant;
 use olaf_wire::iswitch::{
@@ -21,11 +21,7 @@ const MOST_FLOATS: u32 = ((MAX_DATAGRAM - SEG) / 4) as u32;
 
 impl Switch {
     pub(super) fn event(&mut self, job: JobId, event: SumEvent) {
-        if self.events.len() == EVENT_LIMIT {
-            self.events.pop_front();
-            self.counters.events_forgotten += 1;
-        }
-        self.events.push_back(Event::Sum(job, event));
+        self.events.push(job, event);
     }
 
     pub(super) fn handle_join(&mut self, now: Instant, from: Source, join: &Join) -> Verdict {
@@ -37,6 +33,9 @@ impl Switch {
                 0 => Verdict::Absorb,
                 _ => Verdict::Drop(DropReason::NotProven),
             };
+        }
+        if !self.senders.takes(now, join.job, from.peer, join.contributors) {
+            return Verdict::Drop(DropReason::TooOften);
         }
         let outcome = self.admit(now, from.peer, join);
         match outcome {

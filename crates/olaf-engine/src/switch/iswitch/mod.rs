@@ -34,13 +34,13 @@ pub use statistics::{Entry, JobStatistics, Pieces, Statistics};
 use crate::blocks::by_index::State;
 use crate::drop::DropReason;
 use crate::engine::{Engine, Source, Transmit, Verdict, Why};
-use crate::event::Event;
+use crate::event::{Event, Log};
 use crate::ids::{JobId, PeerId, PortId, Session};
 use crate::keys::ConfigError;
-use crate::party::{Chance, Cookies, LOOKS};
+use crate::party::{Chance, Cookies, Joins, LOOKS};
 use crate::report::{self, Report};
 use crate::time::Instant;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use counters::Counters;
 use job::Job;
 use olaf_wire::iswitch::offsets::ack::LEN_OF_JOIN;
@@ -50,9 +50,6 @@ use olaf_wire::iswitch::{
 };
 use olaf_wire::reduce::Reason;
 use outbox::{Message, Outbox, Outgoing};
-
-/// Events kept for a driver that does not fetch them.
-const EVENT_LIMIT: usize = 1024;
 
 /// A switch that sums packets.
 pub struct Switch {
@@ -70,11 +67,12 @@ pub struct Switch {
     /// Most floats of a packet to the switch above.
     uplink_floats: u32,
     cookies: Cookies,
+    senders: Joins<JobId>,
     /// Peers whose regular traffic goes up, and to whom.
     passes_on: BTreeMap<PeerId, PeerId>,
     out: Outbox,
     counters: Counters,
-    events: VecDeque<Event>,
+    events: Log,
     next_silence_check: Instant,
     next_sign: Instant,
 }
@@ -91,6 +89,7 @@ impl Switch {
             out: Outbox::of(&config),
             config,
             cookies: Cookies::default(),
+            senders: Joins::default(),
             passes_on: BTreeMap::new(),
             jobs: BTreeMap::new(),
             seats: BTreeMap::new(),
@@ -99,7 +98,7 @@ impl Switch {
             next_session: epoch,
             uplink_floats: 1,
             counters: Counters::default(),
-            events: VecDeque::new(),
+            events: Log::default(),
             next_silence_check: Instant(0),
             next_sign: Instant(0),
         })
@@ -244,6 +243,7 @@ impl Switch {
 
 impl Engine for Switch {
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        self.events.at(now);
         let is_from_above = from.port == PortId::UPLINK;
         let verdict = match from.class.dscp() {
             DATA_CLASS if is_from_above => self.handle_data_from_above(now, bytes),
@@ -300,6 +300,7 @@ impl Engine for Switch {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        self.events.at(now);
         if now >= self.next_silence_check {
             self.check_silence(now);
             self.next_silence_check = now + self.config.silence / LOOKS;
@@ -311,7 +312,7 @@ impl Engine for Switch {
     }
 
     fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.events.poll()
     }
 
     fn ports(&self) -> u16 {

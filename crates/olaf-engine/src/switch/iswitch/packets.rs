@@ -85,7 +85,9 @@ impl Switch {
             Met::Opened | Met::Added | Met::Held | Met::Occupied => {}
             Met::Complete => self.sum_is_complete(now, id, seg.index, false),
             Met::Late | Met::Repeated => {
-                self.send_result(now, id, seg.index, from.peer);
+                if self.send_result(now, id, seg.index, member) == Again::TooOften {
+                    self.counters.refuse(DropReason::TooOften);
+                }
             }
             Met::Refused(reason) => {
                 if reason == Unfit::NonFinite {
@@ -150,14 +152,17 @@ impl Switch {
         }
     }
 
-    /// Sends a result to one member, where there is a result. Whether there is.
-    fn send_result(&mut self, now: Instant, id: JobId, index: u64, to: PeerId) -> bool {
-        let current = self.jobs.get(&id).and_then(|job| job.current.as_ref());
-        let outgoing = current.and_then(|current| result_of(id, current, index, true));
-        if let Some(outgoing) = outgoing {
-            self.out.send(now, Receivers::One(to), Message::Data(outgoing));
+    /// Sends a result to one member, where there is a result.
+    fn send_result(&mut self, now: Instant, id: JobId, index: u64, member: u32) -> Again {
+        let current = self.jobs.get_mut(&id).and_then(|job| job.current.as_mut());
+        let current = current.expect("member() found the generation");
+        let Some(outgoing) = result_of(id, current, index, true) else { return Again::Nothing };
+        if !current.may_draw(now, member) {
+            return Again::TooOften;
         }
-        outgoing.is_some()
+        let to = current.members[member as usize].peer;
+        self.out.send(now, Receivers::One(to), Message::Data(outgoing));
+        Again::Sent
     }
 
     /// Help: results that are lost go again. The sender's own packets that are lost are asked back. For the
@@ -167,12 +172,12 @@ impl Switch {
             Ok(found) => found,
             Err(reason) => return Verdict::Drop(reason),
         };
-        let (mut wanted, mut above) = (0, 0);
+        let (mut wanted, mut above, mut is_too_often) = (0, 0, false);
         for index in asked.iter() {
             let bit = 1u64 << (index - asked.index);
             match self.table(id).ask(member, index) {
                 Asked::Result => {
-                    self.send_result(now, id, index, from.peer);
+                    is_too_often |= self.send_result(now, id, index, member) == Again::TooOften;
                 }
                 Asked::Wanted => {
                     wanted |= bit;
@@ -191,27 +196,30 @@ impl Switch {
             self.acknowledge(now, from.peer, asked.generation, Action::Help, outcome, at);
         }
         self.ask_above(now, id, Action::Help, &Packets { mask: above, ..*asked });
-        Verdict::Absorb
+        if is_too_often { Verdict::Drop(DropReason::TooOften) } else { Verdict::Absorb }
     }
 
     /// FBcast: sums go without the members that are missing.
     pub(super) fn handle_fbcast(&mut self, now: Instant, from: Source, asked: &Packets) -> Verdict {
-        let id = match self.member(now, from.peer, asked.generation) {
-            Ok((id, _)) => id,
+        let (id, member) = match self.member(now, from.peer, asked.generation) {
+            Ok(found) => found,
             Err(reason) => return Verdict::Drop(reason),
         };
-        let (mut done, mut above) = (0, 0);
+        let (mut done, mut above, mut is_too_often) = (0, 0, false);
         for index in asked.iter() {
             let bit = 1u64 << (index - asked.index);
             if self.table(id).force(index) {
                 self.counters.forced += 1;
                 self.sum_is_complete(now, id, index, false);
                 done |= bit;
-            } else if self.send_result(now, id, index, from.peer) {
-                done |= bit;
+                above |= bit;
                 continue;
             }
-            above |= bit;
+            match self.send_result(now, id, index, member) {
+                Again::Sent => done |= bit,
+                Again::TooOften => is_too_often = true,
+                Again::Nothing => above |= bit,
+            }
         }
         let has_above = self.out.above().is_some();
         let outcome = match (done, above) {
@@ -222,7 +230,7 @@ impl Switch {
         let at = asked.sent_at_us;
         self.acknowledge(now, from.peer, asked.generation, Action::FBcast, outcome, at);
         self.ask_above(now, id, Action::FBcast, &Packets { mask: above, ..*asked });
-        Verdict::Absorb
+        if is_too_often { Verdict::Drop(DropReason::TooOften) } else { Verdict::Absorb }
     }
 
     /// SetH: the threshold of this switch alone (`differs:` in `docs/design/030-iswitch.md`).
@@ -264,6 +272,16 @@ impl Switch {
         let current = self.jobs.get_mut(&id).and_then(|job| job.current.as_mut());
         &mut current.expect("member() found the generation").table
     }
+}
+
+/// What became of a result that one member alone lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    Sent,
+    /// There is none.
+    Nothing,
+    /// The member has had too many.
+    TooOften,
 }
 
 /// The result of a packet, where there is one and the generation has it.

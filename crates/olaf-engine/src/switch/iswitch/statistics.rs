@@ -122,7 +122,7 @@ impl Switch {
             results_above_again: self.counters.results_above_again,
             above: self.out.above(),
             jobs: self.jobs.iter().map(|(id, job)| of_job(id.0, now, job)).collect(),
-            events_forgotten: self.counters.events_forgotten,
+            events_forgotten: self.events.forgotten(),
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::blocks::pool::{Cell, State};
 use crate::drop::DropReason;
 use crate::engine::Source;
 use crate::ids::{JobId, PeerId, Session};
+use crate::party::{Draws, Moved};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -24,6 +25,8 @@ pub(super) struct Member {
     pub(super) contributors: u32,
     pub(super) heard: Instant,
     pub(super) has_left: bool,
+    /// The results that it alone got.
+    pub(super) draws: Draws,
 }
 
 /// How a generation ended.
@@ -169,6 +172,15 @@ impl Generation {
         }
         member.heard = now;
         Ok(())
+    }
+
+    /// Whether a member may have one result more for itself alone.
+    pub(super) fn may_draw(&mut self, now: Instant, rank: u32) -> bool {
+        let window = self.pool.slots();
+        let results = self.shapes.next().1.min(self.pool.min_holds().saturating_add(window));
+        let member = &mut self.members[rank as usize];
+        let moved = Moved { results: results.into(), window, behind: member.contributors };
+        member.draws.take(now, moved)
     }
 
     /// The member with that session.

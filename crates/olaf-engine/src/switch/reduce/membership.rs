@@ -11,7 +11,7 @@ use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
 use crate::event::SumEvent;
 use crate::ids::{JobId, PeerId, Session};
-
+use crate::party::Draws;
 use crate::time::Instant;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -50,6 +50,9 @@ impl Switch {
             };
         }
         let id = join.address.job;
+        if !self.senders.takes(now, id, from.peer, join.contributors) {
+            return Verdict::Drop(DropReason::TooOften);
+        }
         match self.admit(now, from, &join) {
             Ok(()) => {
                 self.begin_if_complete(now, id);
@@ -275,6 +278,7 @@ impl Switch {
             contributors: candidate.contributors,
             heard: candidate.heard,
             has_left: false,
+            draws: Draws::default(),
         });
         // The shortest deadline that a worker asked for, or else the switch's own.
         let asked = seated.iter().map(|(_, candidate)| candidate.deadline_us);

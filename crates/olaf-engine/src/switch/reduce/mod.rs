@@ -26,13 +26,13 @@ pub use statistics::Statistics;
 use crate::blocks::pool::State;
 use crate::drop::DropReason;
 use crate::engine::{Engine, Source, Transmit, Verdict, Why};
-use crate::event::{Event, SumEvent};
+use crate::event::{Event, Log, SumEvent};
 use crate::ids::{JobId, PeerId, PortId, Session};
 use crate::keys::ConfigError;
-use crate::party::{Chance, Cookies, LOOKS};
+use crate::party::{Chance, Cookies, Joins, LOOKS};
 use crate::report::{self, Report};
 use crate::time::Instant;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use counters::Counters;
 use job::Job;
 use olaf_wire::reduce::{
@@ -40,18 +40,16 @@ use olaf_wire::reduce::{
 };
 use outbox::{Message, Outbox, Outgoing};
 
-/// Events kept for a driver that does not fetch them.
-const EVENT_LIMIT: usize = 1024;
-
 /// A switch that sums.
 pub struct Switch {
     config: Config,
     jobs: BTreeMap<JobId, Job>,
     next_generation: u32,
     cookies: Cookies,
+    senders: Joins<JobId>,
     out: Outbox,
     counters: Counters,
-    events: VecDeque<Event>,
+    events: Log,
     next_silence_check: Instant,
     /// For the switch above.
     next_session: u32,
@@ -70,10 +68,11 @@ impl Switch {
             out: Outbox::of(&config),
             config,
             cookies: Cookies::default(),
+            senders: Joins::default(),
             jobs: BTreeMap::new(),
             next_generation: epoch.max(1),
             counters: Counters::default(),
-            events: VecDeque::new(),
+            events: Log::default(),
             next_silence_check: Instant(0),
             next_session: epoch.max(1),
             next_sign: Instant(0),
@@ -94,11 +93,7 @@ impl Switch {
     }
 
     fn event(&mut self, job: JobId, event: SumEvent) {
-        if self.events.len() == EVENT_LIMIT {
-            self.events.pop_front();
-            self.counters.events_forgotten += 1;
-        }
-        self.events.push_back(Event::Sum(job, event));
+        self.events.push(job, event);
     }
 
     #[cold]
@@ -176,6 +171,7 @@ impl Switch {
 
 impl Engine for Switch {
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        self.events.at(now);
         let verdict = match &ReducePacket::new_checked(bytes) {
             Ok(packet) if from.port == PortId::UPLINK => self.handle_above(now, packet),
             Ok(packet) if packet.kind() == Kind::Piece => self.handle_piece(now, from, packet),
@@ -255,6 +251,7 @@ impl Engine for Switch {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        self.events.at(now);
         self.check_deadlines(now);
         if now >= self.next_silence_check {
             self.check_silence(now);
@@ -267,7 +264,7 @@ impl Engine for Switch {
     }
 
     fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.events.poll()
     }
 
     fn ports(&self) -> u16 {

@@ -211,9 +211,10 @@ impl Switch {
         generation.pool.note_holds(address.rank, ask.holds);
         let mut wanted = Blocks { first: ask.blocks.first, mask: 0 };
         let mut missing = Blocks { first: ask.blocks.first, mask: 0 };
-        let mut results = false;
+        let (mut results, mut is_too_often) = (false, false);
         for block in ask.blocks.iter() {
             match generation.pool.asked(address.rank, block) {
+                Asked::Result if !generation.may_draw(now, address.rank) => is_too_often = true,
                 Asked::Result => {
                     let to = Some(address.rank);
                     send_result(&mut self.out, now, generation, block, to, ask.sent_at_us);
@@ -242,7 +243,7 @@ impl Switch {
             self.out.tell(now, from.peer, Message::Closed(closed));
         }
         free_cells(&mut self.out, now, generation);
-        Verdict::Absorb
+        if is_too_often { Verdict::Drop(DropReason::TooOften) } else { Verdict::Absorb }
     }
 
     /// Blocks whose deadline has passed go out as they are.

@@ -120,7 +120,7 @@ impl Switch {
             results_above: self.counters.results_above,
             results_above_again: self.counters.results_above_again,
             jobs: jobs.collect(),
-            events_forgotten: self.counters.events_forgotten,
+            events_forgotten: self.events.forgotten(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A job at the switch: the workers that wait, and the term that they are in.
 
 use crate::ids::{PeerId, Session};
+use crate::party::Draws;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -30,6 +31,8 @@ pub(super) struct Member {
     pub(super) sent_at_us: u32,
     /// See [`Welcome::newest`].
     pub(super) newest: u16,
+    /// The results that it alone got.
+    pub(super) draws: Draws,
 }
 
 /// The time in which a job has the same workers.

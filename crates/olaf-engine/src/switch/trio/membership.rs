@@ -11,6 +11,7 @@ use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
 use crate::event::SumEvent;
 use crate::ids::{JobId, Session};
+use crate::party::Draws;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -40,6 +41,9 @@ impl Switch {
                 0 => Verdict::Absorb,
                 _ => Verdict::Drop(DropReason::NotProven),
             });
+        }
+        if !self.senders.takes(now, hello.job, from.peer, hello.sources.into()) {
+            return Ok(Verdict::Drop(DropReason::TooOften));
         }
         let Some(tenant) = self.config.tenants.of(JobId(hello.job.into())) else {
             return Ok(self.turn_away(now, from, &hello, WelcomeCode::Refused));
@@ -392,6 +396,7 @@ fn seats(now: Instant, candidates: &[Candidate], above: Option<&Welcome>) -> BTr
             absent_since: None,
             sent_at_us: candidate.hello.sent_at_us,
             newest: newest_with(candidate, candidates, above),
+            draws: Draws::default(),
         };
         let wanted = candidate.hello.source;
         let is_free = wanted != ANY && !seats.contains_key(&wanted);

@@ -28,21 +28,19 @@ pub use statistics::{JobStatistics, Pieces, Statistics, Worker};
 use crate::blocks::records::{Records, State};
 use crate::drop::DropReason;
 use crate::engine::{Engine, Source, Transmit, Verdict, Why};
-use crate::event::{Event, SumEvent};
+use crate::event::{Event, Log, SumEvent};
 use crate::ids::{JobId, PeerId, PortId};
 use crate::keys::ConfigError;
 use crate::lanes::saturating;
-use crate::party::{Chance, Cookies, LOOKS};
+use crate::party::{Chance, Cookies, Joins, LOOKS};
 use crate::report::{self, Report};
 use crate::time::Instant;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use job::Job;
 use olaf_wire::trio::{ANY, Block, Kind, TrioPacket};
 use outbox::{Message, Outbox};
 use statistics::Counters;
 
-/// Events kept for a driver that does not fetch them.
-const EVENT_LIMIT: usize = 1024;
 /// Buckets of the hash table.
 const BUCKETS: u32 = 1 << 15;
 
@@ -55,9 +53,10 @@ pub struct Switch {
     /// For the switch above.
     next_session: u32,
     cookies: Cookies,
+    senders: Joins<u8>,
     out: Outbox,
     counters: Counters,
-    events: VecDeque<Event>,
+    events: Log,
     next_silence_check: Instant,
     next_straggler_check: Instant,
     next_sign: Instant,
@@ -78,11 +77,12 @@ impl Switch {
             out: Outbox::of(&config),
             config,
             cookies: Cookies::default(),
+            senders: Joins::default(),
             jobs: BTreeMap::new(),
             next_term: epoch.max(1),
             next_session: epoch.max(1),
             counters: Counters::default(),
-            events: VecDeque::new(),
+            events: Log::default(),
             next_silence_check: Instant(0),
             next_straggler_check: Instant(0),
             next_sign: Instant(0),
@@ -109,11 +109,7 @@ impl Switch {
     }
 
     fn event(&mut self, job: u8, event: SumEvent) {
-        if self.events.len() == EVENT_LIMIT {
-            self.events.pop_front();
-            self.counters.events_forgotten += 1;
-        }
-        self.events.push_back(Event::Sum(JobId(job.into()), event));
+        self.events.push(JobId(job.into()), event);
     }
 
     /// Writes a result, or a sum on its way up, as it is now; none if its record is gone.
@@ -159,6 +155,7 @@ impl Switch {
 
 impl Engine for Switch {
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        self.events.at(now);
         let verdict = match &TrioPacket::new_checked(bytes) {
             Ok(packet) if from.port == PortId::UPLINK => self.handle_above(now, from, packet),
             Ok(packet) => self.handle_below(now, from, packet),
@@ -227,6 +224,7 @@ impl Engine for Switch {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        self.events.at(now);
         self.check_blocks(now);
         if now >= self.next_straggler_check {
             self.check_stragglers(now);
@@ -243,7 +241,7 @@ impl Engine for Switch {
     }
 
     fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.events.poll()
     }
 
     fn ports(&self) -> u16 {

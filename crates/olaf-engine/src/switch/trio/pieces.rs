@@ -6,6 +6,7 @@ use super::outbox::Message;
 use crate::blocks::records::{Key, Known, Met, Piece, Reason as Refused, State};
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
+use crate::party::Moved;
 use crate::time::Instant;
 use olaf_wire::Refusal;
 use olaf_wire::reduce::Reason;
@@ -116,10 +117,30 @@ impl Switch {
         self.out.send(now, receivers, Message::Result { key, bytes, again });
     }
 
+    /// Sends a result to one worker that lacks it; false where the worker has had too many.
+    fn send_result_again(&mut self, now: Instant, key: Key, source: u8) -> bool {
+        let (.., results) = self.records.usage(key.job);
+        let Some(term) = self.jobs.get_mut(&key.job).and_then(|job| job.term.as_mut()) else {
+            return true;
+        };
+        let window = term.window.into();
+        let Some(member) = term.members.get_mut(&source) else { return true };
+        let behind = member.sources.into();
+        let may_draw = member.draws.take(now, Moved { results, window, behind });
+        if may_draw {
+            self.send_result(now, key, Some(source));
+        }
+        may_draw
+    }
+
     /// A worker has sent a piece of a block that is over, or sent it again.
     fn answer_block(&mut self, now: Instant, key: Key, source: u8) {
         match self.records.known(key) {
-            Known::Record(State::Final) => self.send_result(now, key, Some(source)),
+            Known::Record(State::Final) => {
+                if !self.send_result_again(now, key, source) {
+                    self.counters.refuse(DropReason::TooOften);
+                }
+            }
             Known::Record(State::Summed) => self.send_sum_again(now, key),
             Known::Gone => self.tell_gone(now, key, source),
             Known::Record(State::Open) | Known::New => {}
@@ -169,7 +190,7 @@ impl Switch {
         self.records.note_holds(ask.job, ask.source, (ask.held_generation, ask.held_block));
         self.acknowledge_some(now, ask.job);
         let mut missing = 0u64;
-        let mut gone = None;
+        let (mut gone, mut is_too_often) = (None, false);
         for number in ask.blocks() {
             let key = Key { job: ask.job, generation: ask.generation, block: number };
             let lacks = || {
@@ -177,7 +198,9 @@ impl Switch {
                 record.is_none_or(|record| !record.received.contains(ask.source))
             };
             match self.records.known(key) {
-                Known::Record(State::Final) => self.send_result(now, key, Some(ask.source)),
+                Known::Record(State::Final) => {
+                    is_too_often |= !self.send_result_again(now, key, ask.source);
+                }
                 Known::Record(State::Summed) => self.send_sum_again(now, key),
                 Known::Gone => gone = Some(key),
                 Known::New | Known::Record(State::Open) if wants && lacks() => {
@@ -200,7 +223,7 @@ impl Switch {
             sent_at_us: ask.sent_at_us,
         };
         self.out.tell(now, from.peer, Message::Want(want));
-        Ok(Verdict::Absorb)
+        Ok(if is_too_often { Verdict::Drop(DropReason::TooOften) } else { Verdict::Absorb })
     }
 
     /// The open term of a job.

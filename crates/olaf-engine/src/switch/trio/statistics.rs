@@ -50,7 +50,6 @@ pub(super) struct Counters {
     pub(super) permanent: u64,
     pub(super) results_above: u64,
     pub(super) results_above_again: u64,
-    pub(super) events_forgotten: u64,
 }
 
 impl Counters {
@@ -171,7 +170,7 @@ impl Switch {
             results_above: counters.results_above,
             results_above_again: counters.results_above_again,
             jobs: self.jobs.keys().map(|id| self.statistics_of(now, *id)).collect(),
-            events_forgotten: counters.events_forgotten,
+            events_forgotten: self.events.forgotten(),
         }
     }
 

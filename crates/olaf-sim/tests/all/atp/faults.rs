@@ -87,3 +87,17 @@ fn sums_are_exact_on_a_slow_path() {
         runs(Setting { seed: 9, wire, ..Setting::default() });
     }
 }
+
+/// A million lanes over a round trip of 100 ms that loses one datagram in twenty: whoever asks for what is lost is
+/// never refused, so that recovery takes as long as without limits.
+#[test]
+fn an_honest_worker_is_never_refused_for_asking_too_often() {
+    let wire = Wire { delay: Duration::from_millis(25), loss: 0.05, ..Wire::default() };
+    let mut jobs = Jobs::new(Setting { wire, trunk: wire, ..Setting::default() });
+    jobs.begin_all(0, Task::sum(1_000_000, 1));
+    jobs.run_until_done(Duration::from_secs(600));
+    jobs.accounts();
+    let of = jobs.server(0).statistics();
+    assert!(of.parameters.again > 50, "{of:?}");
+    assert_eq!(of.refused.get("too_often"), None, "{of:?}");
+}

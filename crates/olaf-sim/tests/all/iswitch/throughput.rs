@@ -3,7 +3,7 @@
 use super::job::*;
 use core::time::Duration;
 use olaf_engine::BitsPerSecond;
-use olaf_engine::switch::iswitch::Config as SwitchConfig;
+use olaf_engine::switch::iswitch::{Config as SwitchConfig, Switch};
 use olaf_host::collective::IswitchOptions;
 use olaf_sim::Wire;
 
@@ -51,4 +51,22 @@ fn losses_cost_little() {
         let of_clean = shares.sum::<f64>() / 2.0 / clean;
         assert!(of_clean > least, "loss {loss}: {of_clean}");
     }
+}
+
+/// A million lanes over a round trip of 100 ms that loses one datagram in twenty: whoever asks for what is lost is
+/// never refused, so that recovery takes as long as without limits.
+#[test]
+fn an_honest_worker_is_never_refused_for_asking_too_often() {
+    let delay = Duration::from_millis(25);
+    let wire = Wire { delay, loss: 0.05, ..Wire::default() };
+    let setting = Setting { wire, switch: SwitchConfig::default(), ..Setting::default() };
+    let mut job = Job::new(setting);
+    job.begin_all(Task::sum(1_000_000, 1));
+    job.run_until_done(Duration::from_secs(120));
+    job.accounts();
+    let switch = job.net.node::<Switch>(SWITCH).expect("it lives");
+    let of = switch.statistics(job.net.now());
+    let again = serde_json::to_value(&of).expect("plain data")["results_again"].as_u64();
+    assert!(again > Some(50), "{of:?}");
+    assert_eq!(of.refused.get("too_often"), None, "{of:?}");
 }

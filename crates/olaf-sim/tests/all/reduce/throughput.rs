@@ -4,7 +4,7 @@ use super::job::*;
 use super::socket::Socket;
 use core::time::Duration;
 use olaf_engine::BitsPerSecond;
-use olaf_engine::switch::reduce::Config as SwitchConfig;
+use olaf_engine::switch::reduce::{Config as SwitchConfig, Switch};
 use olaf_sim::Wire;
 
 const RATE: u64 = 1_000_000_000;
@@ -97,4 +97,22 @@ fn the_socket_of_the_switch_rarely_overflows() {
         let mean = shares.iter().sum::<f64>() / shares.len() as f64;
         assert!(mean > least, "{workers} workers: {shares:.3?} of the switch's throughput");
     }
+}
+
+/// A million lanes over a round trip of 100 ms that loses one datagram in twenty: whoever asks for what is lost is
+/// never refused, so that recovery takes as long as without limits.
+#[test]
+fn an_honest_worker_is_never_refused_for_asking_too_often() {
+    let delay = Duration::from_millis(25);
+    let wire = Wire { delay, loss: 0.05, ..Wire::default() };
+    let setting = Setting { wire, switch: SwitchConfig::default(), ..Setting::default() };
+    let mut job = Job::new(setting);
+    job.begin_all(Task::sum(1_000_000, 1));
+    job.run_until_done(Duration::from_secs(120));
+    job.accounts();
+    let switch = job.net.node::<Switch>(SWITCH).expect("it lives");
+    let of = switch.statistics(job.net.now());
+    let again = serde_json::to_value(&of).expect("plain data")["results_again"].as_u64();
+    assert!(again > Some(50), "{of:?}");
+    assert_eq!(of.refused.get("too_often"), None, "{of:?}");
 }

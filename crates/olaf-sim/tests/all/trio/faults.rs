@@ -2,6 +2,7 @@
 
 use super::job::*;
 use core::time::Duration;
+use olaf_engine::switch::trio::Switch;
 use olaf_host::collective::trio::Options as Own;
 use olaf_host::collective::{Failure, Options, Recovery, Reduction};
 use olaf_sim::Wire;
@@ -135,4 +136,22 @@ fn operations_that_differ_end_the_term_by_name() {
     let all = job.ended.values().map(|ended| ended.values().last().expect("it has ended"));
     assert!(all.into_iter().all(|ended| ended.lanes == Task::sum(1000, 2).expected(&[0, 1, 2])));
     job.accounts();
+}
+
+/// A million lanes over a round trip of 100 ms that loses one datagram in twenty: whoever asks for what is lost is
+/// never refused, so that recovery takes as long as without limits.
+#[test]
+fn an_honest_worker_is_never_refused_for_asking_too_often() {
+    let delay = Duration::from_millis(25);
+    let wire = Wire { delay, loss: 0.05, ..Wire::default() };
+    let setting = Setting { wire, ..Setting::default() };
+    let mut job = Job::new(setting);
+    job.begin_all(Task::sum(1_000_000, 1));
+    job.run_until_done(Duration::from_secs(120));
+    job.accounts();
+    let switch = job.net.node::<Switch>(SWITCH).expect("it lives");
+    let of = switch.statistics(job.net.now());
+    let again = serde_json::to_value(&of).expect("plain data")["results_again"].as_u64();
+    assert!(again > Some(50), "{of:?}");
+    assert_eq!(of.refused.get("too_often"), None, "{of:?}");
 }

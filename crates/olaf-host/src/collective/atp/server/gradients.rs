@@ -3,7 +3,7 @@
 use super::AtpServer;
 use super::fragments::Taken;
 use alloc::vec::Vec;
-use olaf_engine::{Ecn, Instant, JobId, Receivers, Refused, Source, SumEvent};
+use olaf_engine::{Ecn, Instant, JobId, PeerId, Receivers, Refused, Source, SumEvent};
 use olaf_wire::atp::{AtpPacket, Header, Key};
 use olaf_wire::reduce::Reason;
 
@@ -105,7 +105,13 @@ impl AtpServer {
                 self.send_parameters(now, of, sequence, None);
             }
             // Whoever sends it again lacks the answer.
-            Taken::Late if header.resend => self.send_parameters(now, of, sequence, Some(&ranks)),
+            Taken::Late if header.resend => {
+                let lacks = Some((ranks.as_slice(), from.peer));
+                if !self.send_parameters(now, of, sequence, lacks) {
+                    self.counts.gradients.late -= 1;
+                    return Err(Refused::TooOften);
+                }
+            }
             Taken::RanOver | Taken::NotFloat => self.ask_for_floats(now, of, sequence),
             _ => {}
         }
@@ -113,20 +119,31 @@ impl AtpServer {
     }
 
     /// Sends the result of a fragment once to each switch before this server; the switches copy it.
-    /// `again`: the workers that lack it.
+    /// `again`: the workers that lack it, and the peer that says so; false where that peer has had too many.
     fn send_parameters(
         &mut self,
         now: Instant,
         of: (u16, u8),
         sequence: u64,
-        again: Option<&[u64]>,
-    ) {
+        again: Option<(&[u64], PeerId)>,
+    ) -> bool {
         let repeat = self.config.repeat;
-        let Some(job) = self.jobs.get_mut(&of) else { return };
+        let Some(job) = self.jobs.get_mut(&of) else { return true };
         let workers = job.workers;
-        let Some(current) = job.current.as_mut() else { return };
+        let Some(current) = job.current.as_mut() else { return true };
         let (number, to) = (current.number, current.group());
-        let Ok(fragment) = current.fragments.at(sequence) else { return };
+        let Ok(fragment) = current.fragments.at(sequence) else { return true };
+        if let Some((from, peer)) = again {
+            let is_lost = fragment.asks_again(from);
+            let is_fresh = fragment.sent.is_some_and(|sent| now.since(sent) < repeat);
+            if is_fresh && !is_lost {
+                return true;
+            }
+            if !current.may_draw(now, peer) {
+                return false;
+            }
+        }
+        let Ok(fragment) = current.fragments.at(sequence) else { return true };
         if again.is_none() && current.factors.is_dynamic() {
             current
                 .range
@@ -141,12 +158,7 @@ impl AtpServer {
             fragment.new_index = current.indices.replace(sequence);
             self.counts.replaced += u64::from(fragment.new_index.is_some());
         }
-        let is_lost = again.is_some_and(|from| fragment.asks_again(from));
-        let is_fresh = fragment.sent.is_some_and(|sent| now.since(sent) < repeat);
-        if again.is_some() && is_fresh && !is_lost {
-            return;
-        }
-        fragment.is_sent(now, again.unwrap_or_default());
+        fragment.is_sent(now, again.map_or(&[], |(from, _)| from));
         let mut header = Header {
             ecn: fragment.ecn,
             fan_in0: fragment.factor,
@@ -160,6 +172,7 @@ impl AtpServer {
         let sent = &mut self.counts.parameters;
         *(if again.is_some() { &mut sent.again } else { &mut sent.sent }) += to.len() as u64;
         self.push(now, Receivers::Many(to), bytes);
+        true
     }
 
     /// Asks all workers for a fragment in f32 (ATP §3.8).

@@ -9,6 +9,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
+use olaf_engine::party::{Draws, Moved};
 use olaf_engine::{Instant, PeerId, Session};
 use olaf_wire::atp::{ANY, Join};
 use olaf_wire::reduce::Reason;
@@ -82,6 +83,8 @@ pub(super) struct Generation {
     pub(super) settles: Option<Instant>,
     /// When the end was told last.
     pub(super) told: Option<Instant>,
+    /// The results that went again because of each peer.
+    draws: BTreeMap<PeerId, Draws>,
 }
 
 impl Generation {
@@ -107,6 +110,7 @@ impl Generation {
             end: None,
             settles: None,
             told: None,
+            draws: BTreeMap::new(),
         }
     }
 
@@ -137,6 +141,16 @@ impl Generation {
         self.misplaced.difference(&before).copied().collect()
     }
 
+    /// Whether a result may go again because a member at that peer lacks it.
+    pub(super) fn may_draw(&mut self, now: Instant, peer: PeerId) -> bool {
+        if !self.has_peer(peer) {
+            return false;
+        }
+        let behind = u32::try_from(self.members.len() / self.group.len()).unwrap_or(u32::MAX);
+        let moved = Moved { results: self.fragments.open(), window: self.window.into(), behind };
+        self.draws.entry(peer).or_default().take(now, moved)
+    }
+
     pub(super) fn has_peer(&self, peer: PeerId) -> bool {
         self.group.binary_search(&peer).is_ok()
     }
@@ -153,6 +167,8 @@ impl Generation {
         self.members[rank] = member;
         if has_moved {
             self.group = group_of(&self.members);
+            let group = &self.group;
+            self.draws.retain(|peer, _| group.binary_search(peer).is_ok());
         }
     }
 

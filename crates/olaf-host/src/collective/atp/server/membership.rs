@@ -38,6 +38,10 @@ impl AtpServer {
             return if join.nonce == 0 { Ok(()) } else { Err(Refused::NotProven) };
         }
         let of = (join.job, join.server);
+        // A peer may be a switch with any number of the job's workers behind it.
+        if !self.senders.takes(now, of, peer, join.workers) {
+            return Err(Refused::TooOften);
+        }
         match self.admit(now, peer, &join) {
             Ok(()) => self.begin(now, of),
             Err(Answer::Closed(life, end)) => self.tell_closed(now, of, &[peer], life, end),

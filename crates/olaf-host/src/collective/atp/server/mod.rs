@@ -12,23 +12,22 @@ pub use config::ServerConfig;
 pub use statistics::ServerStatistics;
 
 use super::topology::Topology;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use job::Job;
+use olaf_engine::event::Log;
 use olaf_engine::keys::ConfigError;
 use olaf_engine::link::pacer::Pacer;
 use olaf_engine::link::{Datagram, Link};
-use olaf_engine::party::{Chance, Cookies, LOOKS};
+use olaf_engine::party::{Chance, Cookies, Joins, LOOKS};
 use olaf_engine::report::{self, Report};
 use olaf_engine::{
-    Engine, Event, Instant, JobId, PeerId, PortId, Receivers, Refused, Source, SumEvent,
-    TrafficClass, Transmit, Verdict, Why,
+    Engine, Event, Instant, PeerId, PortId, Receivers, Refused, Source, TrafficClass, Transmit,
+    Verdict, Why,
 };
 use olaf_wire::atp::{AtpPacket, Kind};
 use statistics::Counts;
 
-/// Events kept for a driver that does not fetch them.
-const EVENT_LIMIT: usize = 1024;
 /// Bytes of the longest control message and of a packet without values.
 const SHORT: usize = 128;
 
@@ -45,19 +44,6 @@ impl Datagram for Waiting {
     }
 }
 
-/// Events that wait for the driver.
-#[derive(Debug, Default)]
-struct Events(VecDeque<Event>);
-
-impl Events {
-    fn push(&mut self, job: JobId, event: SumEvent) {
-        if self.0.len() == EVENT_LIMIT {
-            self.0.pop_front();
-        }
-        self.0.push_back(Event::Sum(job, event));
-    }
-}
-
 /// A parameter server. One server may serve several jobs, and several parts of one job.
 pub struct AtpServer {
     config: ServerConfig,
@@ -66,8 +52,9 @@ pub struct AtpServer {
     jobs: BTreeMap<(u16, u8), Job>,
     next_generation: u16,
     cookies: Cookies,
+    senders: Joins<(u16, u8)>,
     link: Link<Waiting>,
-    events: Events,
+    events: Log,
     counts: Counts,
     next_check: Instant,
 }
@@ -87,7 +74,8 @@ impl AtpServer {
             jobs: BTreeMap::new(),
             next_generation: epoch.max(1),
             cookies: Cookies::default(),
-            events: Events::default(),
+            senders: Joins::default(),
+            events: Log::default(),
             counts: Counts::default(),
             next_check: Instant(0),
         })
@@ -137,6 +125,7 @@ impl AtpServer {
 
 impl Engine for AtpServer {
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        self.events.at(now);
         match self.take(now, from, bytes) {
             Ok(()) => Verdict::Absorb,
             Err(refused) => {
@@ -161,6 +150,7 @@ impl Engine for AtpServer {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        self.events.at(now);
         if now >= self.next_check {
             self.check(now);
             self.next_check = now + (self.config.silence / LOOKS).min(self.config.settle);
@@ -168,7 +158,7 @@ impl Engine for AtpServer {
     }
 
     fn poll_event(&mut self) -> Option<Event> {
-        self.events.0.pop_front()
+        self.events.poll()
     }
 
     fn peers(&self, keep: &mut dyn FnMut(PeerId)) {

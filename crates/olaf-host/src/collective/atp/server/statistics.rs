@@ -114,6 +114,7 @@ pub struct ServerStatistics {
     pub link_full: u64,
     pub refused: BTreeMap<&'static str, u64>,
     pub jobs: Vec<JobStatistics>,
+    pub events_forgotten: u64,
 }
 
 impl AtpServer {
@@ -174,6 +175,7 @@ impl AtpServer {
             link_full: counts.link_full,
             refused: counts.refused.clone(),
             jobs: jobs.collect(),
+            events_forgotten: self.events.forgotten(),
         }
     }
 }
