@@ -124,8 +124,10 @@ fn main() {
         library.define("HEADER", &*format!("\"V{}.h\"", build.name));
         let (once, often): (Vec<_>, Vec<_>) =
             files(&generated, "cpp").into_iter().partition(|file| runs_once(file));
-        let once = library.clone().opt_level(0).files(once).compile_intermediates();
-        library.objects(once).files(often).file(format!("shim/{}.cpp", build.top));
+        let (once, often) =
+            (as_one(&generated, "once", &once), as_one(&generated, "often", &often));
+        let once = library.clone().opt_level(0).file(once).compile_intermediates();
+        library.objects(once).file(often).file(format!("shim/{}.cpp", build.top));
         // The mistake shows soon: what runs a little while need not be fast.
         library.opt_level(if build.mistake.is_some() { 0 } else { 1 });
         library.compile(build.name);
@@ -138,6 +140,15 @@ fn main() {
 /// Code that sets a model up: Verilator names it so, and compiles it without optimization, too.
 fn runs_once(file: &Path) -> bool {
     file.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("Slow"))
+}
+
+/// A file that includes the others, as Verilator's own make file has it: each includes the same headers, and to read
+/// them takes most of the compiler's time.
+fn as_one(folder: &Path, name: &str, files: &[PathBuf]) -> PathBuf {
+    let one = folder.join(format!("{name}.cpp"));
+    let lines = files.iter().map(|file| format!("#include \"{}\"\n", file.display()));
+    fs::write(&one, lines.collect::<String>()).expect("OUT_DIR can be written");
+    one
 }
 
 /// The folder of Verilator's own C++ files.
