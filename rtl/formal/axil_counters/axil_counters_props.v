@@ -64,8 +64,8 @@ end
 always @* if (started && watched < COUNTERS) counts: assert (value == total);
 
 always @(posedge clk) if (past && !rst) begin
-    cover (s_axil_rvalid && s_axil_rready && s_axil_rresp == SLVERR);
-    cover (past_rvalid && !past_rready && s_axil_rvalid && s_axil_rready && s_axil_rresp == OKAY);
+    cover (s_axil_rvalid && s_axil_rready && s_axil_rresp == 2'b10);
+    cover (past_rvalid && !past_rready && s_axil_rvalid && s_axil_rready && s_axil_rresp == 2'b00);
     cover (s_axil_bvalid && s_axil_bready && s_axil_rvalid);
     cover (asked == 3);
     cover (started && watched < COUNTERS && value > 2);
