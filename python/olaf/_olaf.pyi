@@ -707,6 +707,10 @@ class SharingController:
 
     @property
     def address(self) -> str: ...
+    @property
+    def metrics_address(self) -> str | None:
+        """Address of the HTTP side (`metrics`), or None without one."""
+
     def run(self, timeout_s: float) -> list[str]:
         """Wait for the given time, or until an event needs the caller; return the events as JSON.
 
@@ -731,6 +735,10 @@ class SharingHost:
 
         Raises ValueError (names the key), OSError (the port or the log is not available).
         """
+
+    @property
+    def metrics_address(self) -> str | None:
+        """Address of the HTTP side (`metrics`), or None without one."""
 
     def is_done(self) -> bool:
         """True if the host has played everything, or failed."""

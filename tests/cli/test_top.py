@@ -127,7 +127,7 @@ def test_a_program_that_is_no_role_is_named_and_stops_nothing(other: str, says: 
     reader = Reader([other])
     for look in [*reader.look(), *reader.look()]:
         assert look.status is None
-        assert look.error == "what answers there is no switch, server or worker"
+        assert look.error == "what answers there is no role of Olaf"
 
 
 def test_the_token_goes_to_the_role_alone(

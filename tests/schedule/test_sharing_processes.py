@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -74,11 +76,19 @@ class Lab:
             name, "share", "--fence", f"{fence} {self.folder / 'refused'}", "--log", str(log), *more
         )
 
-    def host(self, job: int, rank: int) -> None:
-        log = self.folder / f"host-{job}-{rank}.jsonl"
-        self.start(
-            f"host-{job}-{rank}", "host", "--job", str(job), "--rank", str(rank), "--log", str(log)
-        )
+    def host(self, job: int, rank: int, *more: str) -> None:
+        name = f"host-{job}-{rank}"
+        log = self.folder / f"{name}.jsonl"
+        which = ("--job", str(job), "--rank", str(rank), "--log", str(log))
+        self.start(name, "host", *which, *more)
+
+    def seen_at(self, name: str) -> str:
+        """Where a process that was started with --metrics serves: its first line says it."""
+        stdout = self.processes[name].stdout
+        assert stdout is not None
+        line = stdout.readline()
+        place: str = json.loads(line)["metrics"]
+        return place
 
     def all_hosts(self) -> None:
         for job, count in enumerate(self.jobs, start=1):
@@ -252,6 +262,92 @@ def test_a_killed_host_and_a_killed_controller_harm_nobody_else(
     assert not report.wrong
     assert report.controllers == 2
     assert report.fenced == [1, 2]
+
+
+def read(place: str, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(place + path, timeout=DEADLINE_S) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def sample(place: str, name: str) -> float:
+    code, text = read(place, "/metrics")
+    assert code == 200, text
+    values = [line.rpartition(" ")[2] for line in text.splitlines() if line.startswith(name + " ")]
+    return float(values[0]) if values else 0.0
+
+
+def becomes_ready(place: str) -> None:
+    until(lambda: read(place, "/readyz")[0] == 200, f"{place} is ready")
+
+
+def grows(place: str, name: str) -> None:
+    before = sample(place, name)
+    until(lambda: sample(place, name) > before, f"{name} grows")
+
+
+def test_controller_and_hosts_are_read_over_http(
+    labs: Callable[..., Lab], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab = labs([2], 100_000, patience_ms=2000, silent_ms=400)
+    watched = ("--metrics", "127.0.0.1:0")
+    # A tree that cannot be torn down.
+    lab.controller("controller", "--fence", "false", *watched)
+    at = lab.seen_at("controller")
+    assert lab.lines("controller.jsonl", event="listening", metrics=at) == 1
+    code, told = read(at, "/readyz")
+    assert (code, json.loads(told)["ready"]) == (503, False)
+    assert "host 0 was not heard yet, 0 of 2" in told
+
+    lab.host(1, 0, *watched)
+    first = lab.seen_at("host-1-0")
+    until(lambda: "host 1 was not heard yet, 1 of 2" in read(at, "/readyz")[1], "one host")
+    code, told = read(first, "/readyz")
+    assert code == 503
+    assert "host 1 of the job" in told
+
+    lab.host(1, 1, *watched)
+    second = lab.seen_at("host-1-1")
+    for place, role in ((at, "controller"), (first, "host"), (second, "host")):
+        becomes_ready(place)
+        assert read(place, "/healthz")[0] == 200
+        assert json.loads(read(place, "/status.json")[1])["role"] == f"sharing {role}"
+    grants, launches = 'olaf_sharing_rounds_total{result="granted"}', "olaf_sharing_launches_total"
+    for place, name in ((at, grants), (first, launches)):
+        grows(place, name)
+    until(lambda: sample(second, "olaf_sharing_in_network_launches_total") > 0, "a grant is used")
+
+    assert run(["top", "--once", "--every", "300ms", at, first, second]) == Exit.OK
+    shown = capsys.readouterr().out
+    for text in (
+        "sharing controller",
+        "sharing host",
+        "2 of 2",
+        "units in use",
+        "other hosts heard",
+    ):
+        assert text in shown, shown
+
+    lab.kill("host-1-1")
+    until(lambda: read(at, "/readyz")[0] == 503, "its death makes the controller not ready")
+    assert "job 1 has failed (host 1 does not answer)" in read(at, "/readyz")[1]
+    assert sample(at, 'olaf_sharing_job_failed{job_id="1"}') == 1
+    code, said = lab.ended("host-1-0")
+    assert code == Exit.UNREACHABLE, said
+
+
+def test_a_party_serves_other_machines_with_a_token_alone(
+    labs: Callable[..., Lab], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab = labs([1], 1)
+    log = ("--log", str(lab.folder / "host.jsonl"))
+    for words in (["share"], ["host", "--job", "1", "--rank", "0", *log]):
+        open_to_all = ["--cluster", str(lab.file), "--metrics", "0.0.0.0:0"]
+        assert run(["schedule", *words, *open_to_all]) == Exit.USAGE
+        assert "give metrics_token_file" in capsys.readouterr().err
 
 
 def test_broken_rules_are_told(labs: Callable[..., Lab]) -> None:

@@ -23,6 +23,11 @@ impl SharingController {
         self.0.address()
     }
 
+    #[getter]
+    fn metrics_address(&self) -> Option<String> {
+        self.0.metrics_address().map(|address| address.to_string())
+    }
+
     /// Wait until `timeout_s` has passed, or something must be acted on: what happened, as JSON.
     fn run(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Vec<String>> {
         let time = Duration::try_from_secs_f64(timeout_s.max(0.0)).unwrap_or(Duration::MAX);
@@ -55,6 +60,11 @@ impl SharingHost {
     fn new(py: Python<'_>, config: &str) -> PyResult<Self> {
         let config = SharingHostConfig::from_json(config).map_err(errors::start)?;
         py.detach(|| olaf_net::SharingHost::start(&config)).map(Self).map_err(errors::start)
+    }
+
+    #[getter]
+    fn metrics_address(&self) -> Option<String> {
+        self.0.metrics_address().map(|address| address.to_string())
     }
 
     /// Has it played everything, or failed?

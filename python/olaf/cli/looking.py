@@ -22,6 +22,9 @@ LARGEST = 64 * 1024 * 1024
 ENGINES = ("reduce", "iswitch", "trio", "atp", "atp_server")
 """Engines of a switch that sum: each has a table of its own in the status."""
 
+SHARING = ("granted", "aborted", "datagrams", "launches")
+"""Counters of those who share switches."""
+
 Status = Mapping[str, Any]
 
 
@@ -84,7 +87,7 @@ class Reader:
             return Look(address, error=f"no answer: {reason}")
         status = _status(text)
         if status is None:
-            return Look(address, error="what answers there is no switch, server or worker")
+            return Look(address, error="what answers there is no role of Olaf")
         before = self._last.get(address)
         self._last[address] = status
         return Look(address, status, rates=rates(before, status))
@@ -127,14 +130,18 @@ def rates(before: Status | None, now: Status) -> dict[str, float]:
 def counts(status: Status) -> dict[str, float]:
     """The counters of a status that people want rates of, by their path."""
     found: dict[str, float] = {}
-    for name in ("received", "departures", "updates", "contributions", "models"):
+    for name in ("received", "departures", "updates", "contributions", "models", *SHARING):
         if isinstance(status.get(name), int):
             found[name] = status[name]
     _tables(found, "", status)
+    if "played" in status:
+        found["in_network"] = status["played"]["in_network"]
     for engine in ENGINES:
         if engine in status:
             _tables(found, f"{engine}.", status[engine])
     for job in status.get("jobs", ()):
+        if "clusters" not in job:  # of a sharing controller
+            continue
         path = f"jobs.{job['job']}."
         found[path + "received"] = job["received"]
         found[path + "deliveries"] = job["deliveries"]
@@ -188,7 +195,7 @@ def refusals(status: Status) -> list[Refusal]:
     take("updates dropped", fates.get("dropped"))
     take("updates rejected", fates.get("rejected"))
     for job in status.get("jobs", ()):
-        take(f"updates of job {job['job']} rejected", job["fates"].get("rejected"))
+        take(f"updates of job {job['job']} rejected", job.get("fates", {}).get("rejected"))
     for engine in ENGINES:
         table = status.get(engine, {})
         take(f"datagrams, {engine}", table.get("refused"))

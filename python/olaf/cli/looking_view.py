@@ -41,7 +41,14 @@ def _role(look: Look) -> RenderableType:
     ) + f"olaf {status['olaf']['version']}, wire {status['olaf']['wire_version']}"
     parts: list[RenderableType | None] = []
     parts += [Text(f"not ready: {reason}", "red") for reason in ready["reasons"]]
-    drawn = {"switch": _switch, "server": _server, "worker": _worker, "sum": _sum}
+    drawn = {
+        "switch": _switch,
+        "server": _server,
+        "worker": _worker,
+        "sum": _sum,
+        "sharing controller": _sharing_controller,
+        "sharing host": _sharing_host,
+    }
     if status["role"] in drawn:
         parts += drawn[status["role"]](look)
     parts += [_refusals(status), _traffic(look), _events(status)]
@@ -184,6 +191,71 @@ def _sum(look: Look) -> Parts:
             duration(_s(s.get("round_trip_ns"))),
         )
     ]
+
+
+def _sharing_controller(look: Look) -> Parts:
+    s = look.status or {}
+    jobs = [
+        [
+            f"{job['job']}",
+            f"failed: {job['failure']}" if job["failed"] else job["phase"],
+            f"{job['heard']} of {job['hosts']}",
+            f"{job['left']}",
+        ]
+        for job in s["jobs"]
+    ]
+    used = [[f"{r['resource']}", f"{r['used']} of {r['units']}"] for r in s["resources"]]
+    return [
+        Text.assemble(
+            ("grants ", "dim"),
+            f"{s['granted']:,} ({_per_s(look, 'granted')}/s)",
+            ("   rounds without one ", "dim"),
+            f"{s['aborted']:,} ({_per_s(look, 'aborted')}/s)",
+            ("   timers late ", "dim"),
+            _late(s["late"]),
+        ),
+        _table(["job", "", "hosts heard", "left"], jobs),
+        _table(["resource", "units in use"], used),
+    ]
+
+
+def _sharing_host(look: Look) -> Parts:
+    s = look.status or {}
+    played = s["played"]
+    state = "locked" if s["locked"] else "may use the switches" if s["held"] else "without them"
+    controller = s["controller"]
+    heard = sum(peer["heard"] for peer in s["peers"])
+    return [
+        Text.assemble(
+            ("job ", "dim"),
+            f"{s['job']}",
+            ("   host ", "dim"),
+            f"{s['rank']}",
+            ("   launches ", "dim"),
+            f"{s['launches']:,} ({_per_s(look, 'launches')}/s)",
+            ("   in the switches ", "dim"),
+            f"{played['in_network']:,} ({_per_s(look, 'in_network')}/s)",
+            ("   now ", "dim"),
+            state,
+        ),
+        Text.assemble(
+            ("controller ", "dim"),
+            f"{controller['address']} ",
+            f"heard {duration(_s(controller['silent_ns']))} ago"
+            if controller["heard"]
+            else ("not heard", "red"),
+            ("   other hosts heard ", "dim"),
+            f"{heard} of {len(s['peers'])}",
+            ("   timers late ", "dim"),
+            _late(played["late"]),
+        ),
+        Text(f"{s['mixed']} all-reduces in two modes", "red") if s["mixed"] else None,
+    ]
+
+
+def _late(late: Mapping[str, float]) -> str:
+    """Half of the timers, and 99 of 100 of them, were late by less."""
+    return f"{duration(late['p50_us'] / 1e6)}, 99 %: {duration(late['p99_us'] / 1e6)}"
 
 
 def _fates(what: str, fates: Mapping[str, Any], look: Look, path: str) -> RenderableType:

@@ -87,6 +87,16 @@ def configuration(command: F) -> F:
     return command
 
 
+metrics = click.option(
+    "--metrics",
+    metavar="HOST:PORT",
+    help="Serve metrics, health and a status page on this address, by HTTP.",
+)
+metrics_token = click.option(
+    "--metrics-token-file",
+    metavar="FILE",
+    help="File with the token that readers of --metrics send; other machines need one.",
+)
 log_format = click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),

@@ -35,16 +35,6 @@ insecure_option = click.option(
     default=None,
     help="Listen beyond this machine without a key, so that anybody there may take part.",
 )
-metrics_option = click.option(
-    "--metrics",
-    metavar="HOST:PORT",
-    help="Serve metrics, health and a status page on this address, by HTTP.",
-)
-token_option = click.option(
-    "--metrics-token-file",
-    metavar="FILE",
-    help="File with the token that readers of --metrics send; other machines need one.",
-)
 every_option = click.option(
     "--every",
     type=options.Seconds(least=0.01),
@@ -135,8 +125,8 @@ every_option = click.option(
     metavar="say|refuse",
     help="What follows if slots, rate, workers or intervals are not what RUNNING.toml says.",
 )
-@metrics_option
-@token_option
+@options.metrics
+@options.metrics_token
 @options.log_format
 @options.log_level
 @every_option
@@ -215,8 +205,8 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
     help="Interval between two saves: 30s.",
 )
 @click.option("--fresh", is_flag=True, default=None, help="Ignore an existing checkpoint.")
-@metrics_option
-@token_option
+@options.metrics
+@options.metrics_token
 @options.log_format
 @options.log_level
 @every_option
@@ -263,8 +253,8 @@ def server(ctx: click.Context, /, **given: Any) -> None:
 @click.option("--transmission", metavar="off|paper|fair", help="When the worker sends (OLAF §5).")
 @click.option("--updates", metavar="N", help="Stop after N updates.")
 @click.option("--seed", type=int, help="Random seed of environment, policy and first weights.")
-@metrics_option
-@token_option
+@options.metrics
+@options.metrics_token
 @options.log_format
 @options.log_level
 @every_option

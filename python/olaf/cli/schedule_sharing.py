@@ -56,6 +56,8 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     "hosts. If it is too short, the all-reduce goes without the switches; if it is too long, "
     "other jobs wait for nothing. From 100us to 100ms.",
 )
+@options.metrics
+@options.metrics_token
 def share(
     *,
     file: Path,
@@ -64,6 +66,8 @@ def share(
     log: Path | None,
     policy: str,
     ahead: float,
+    metrics: str | None,
+    metrics_token_file: str | None,
 ) -> None:
     """Run the sharing controller for the jobs in a file, until all jobs have ended.
 
@@ -78,14 +82,19 @@ def share(
       olaf schedule share --cluster examples/schedule/sharing.toml
       olaf schedule share --cluster jobs.toml --policy mina --ahead 500us
       olaf schedule share --cluster jobs.toml --fence "tear-down --now" --log controller.jsonl
+      olaf schedule share --cluster jobs.toml --metrics 127.0.0.1:9103    # olaf top 127.0.0.1:9103
     """
     from olaf.outcome import configuring
-    from olaf.schedule.sharing import controller_config, next_epoch, read_cluster
+    from olaf.schedule.sharing import Watched, controller_config, next_epoch, read_cluster
     from olaf.schedule.sharing_controller import Fences, control
 
     cluster = read_cluster(file)
     epoch = next_epoch(epoch_file or file.with_name(file.name + ".epoch"))
-    config = controller_config(file, cluster, epoch, policy=policy, ahead_ns=round(ahead * 1e9))
+    watched = Watched(metrics, metrics_token_file)
+    ahead_ns = round(ahead * 1e9)
+    config = controller_config(
+        file, cluster, epoch, watched=watched, policy=policy, ahead_ns=ahead_ns
+    )
     stream: IO[str] | None = log.open("a", buffering=1) if log else None
 
     def say(event: dict[str, Any]) -> None:
@@ -111,27 +120,44 @@ def share(
     metavar="FILE",
     help="Also log the begin and the end of each all-reduce.",
 )
-def host(*, file: Path, job: int, rank: int, log: Path) -> None:
+@options.metrics
+@options.metrics_token
+def host(
+    *,
+    file: Path,
+    job: int,
+    rank: int,
+    log: Path,
+    metrics: str | None,
+    metrics_token_file: str | None,
+) -> None:
     """Play one host of a job in real time: its recorded steps, all-reduce by all-reduce.
 
     The controller's grants decide whether an all-reduce uses the switches. No bytes are summed: the
     hosts of the job wait for each other, and then for the time that the all-reduce would take.
+    Prints what the host did at the end; with --metrics first a line with that address.
 
     \b
-    Example:
+    Examples:
       olaf schedule host --cluster sharing.toml --job 1 --rank 0 --log host-1-0.jsonl
+      olaf schedule host --cluster sharing.toml --job 1 --rank 1 --log b.jsonl --metrics 127.0.0.1:0
 
     \b
     Exit codes: 0: played; 2: invalid options or configuration; 3: another host of the job is gone.
     """
     from olaf.outcome import configuring
     from olaf.schedule.runtime import play
-    from olaf.schedule.sharing import host_config, read_cluster
+    from olaf.schedule.sharing import Watched, host_config, read_cluster
 
-    config = host_config(file, read_cluster(file), job, rank, log)
+    watched = Watched(metrics, metrics_token_file)
+    config = host_config(file, read_cluster(file), job, rank, log, watched=watched)
+
+    def say(event: dict[str, Any]) -> None:
+        click.echo(json.dumps(event))
+
     with configuring():
-        said = play(config)
-    click.echo(json.dumps(said))
+        said = play(config, say)
+    say(said)
 
 
 @click.command()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,16 @@ class SharingCluster(_Table):
     """A host gives up after waiting this long for another host's all-reduce."""
 
 
+@dataclass(frozen=True)
+class Watched:
+    """Where a party serves what it does over HTTP: the options of the role's command."""
+
+    metrics: str | None = None
+    """Address: ``host:port``. None: nowhere."""
+    metrics_token_file: str | None = None
+    """File with the token that readers send."""
+
+
 def read_cluster(file: Path) -> SharingCluster:
     """Read the file. Raises ConfigurationError with its name and the error."""
     try:
@@ -85,6 +95,7 @@ def controller_config(
     cluster: SharingCluster,
     epoch: int,
     *,
+    watched: Watched = Watched(),
     policy: str = SHARING["policy"],
     ahead_ns: int | None = None,
 ) -> str:
@@ -105,6 +116,7 @@ def controller_config(
         {
             "listen": cluster.controller,
             **_key(file, cluster),
+            **asdict(watched),
             "epoch": epoch,
             "seed": epoch,
             "capacity": cluster.capacity,
@@ -117,7 +129,15 @@ def controller_config(
     )
 
 
-def host_config(file: Path, cluster: SharingCluster, number: int, rank: int, log: Path) -> str:
+def host_config(
+    file: Path,
+    cluster: SharingCluster,
+    number: int,
+    rank: int,
+    log: Path,
+    *,
+    watched: Watched = Watched(),
+) -> str:
     """Configuration of the core's host, as JSON. Raises ConfigurationError for an unknown host."""
     jobs = {job.job: job for job in cluster.jobs}
     if number not in jobs:
@@ -129,6 +149,7 @@ def host_config(file: Path, cluster: SharingCluster, number: int, rank: int, log
         {
             "controller": cluster.controller,
             **_key(file, cluster),
+            **asdict(watched),
             "job": number,
             "rank": rank,
             "hosts": job.hosts,

@@ -63,7 +63,12 @@ def control(
     number of grants and the lateness of its timers in microseconds.
     """
     controller = _olaf.SharingController(config)
-    say({"event": "listening", "address": controller.address, "ns": time.monotonic_ns()})
+    seen = (
+        {}
+        if controller.metrics_address is None
+        else {"metrics": f"http://{controller.metrics_address}"}
+    )
+    say({"event": "listening", "address": controller.address, **seen, "ns": time.monotonic_ns()})
     while jobs:
         for line in controller.run(SLICE_S):
             event = json.loads(line)

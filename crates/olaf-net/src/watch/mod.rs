@@ -12,6 +12,8 @@ mod places;
 mod ready;
 mod sampler;
 #[cfg(test)]
+mod sharing_tests;
+#[cfg(test)]
 mod tests;
 mod token;
 

@@ -16,14 +16,14 @@ const ENGINES: &[&str] = if cfg!(feature = "portable") {
     &["queue", "reduce", "iswitch", "trio", "atp", "atp_server"]
 };
 
-struct Answer {
-    status: u16,
+pub(super) struct Answer {
+    pub(super) status: u16,
     head: String,
-    body: String,
+    pub(super) body: String,
 }
 
 impl Answer {
-    fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.body).expect("JSON")
     }
 }
@@ -43,11 +43,11 @@ fn got_with(address: SocketAddr, path: &str, headers: &str) -> Answer {
     sent(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{headers}\r\n"))
 }
 
-fn got(address: SocketAddr, path: &str) -> Answer {
+pub(super) fn got(address: SocketAddr, path: &str) -> Answer {
     got_with(address, path, "")
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(super) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
         assert!(began.elapsed() < PATIENCE, "still not so: {what}");

@@ -92,7 +92,7 @@ pub struct Controller<P> {
     pub(super) bug: Bug,
     /// No ballot of this life for a job that is gone was larger.
     rounds: u64,
-    capacity: BTreeMap<u32, u32>,
+    pub(super) capacity: BTreeMap<u32, u32>,
     pub(super) jobs: BTreeMap<JobId, Job>,
     policy: P,
     pub(super) superseded: bool,
@@ -466,7 +466,7 @@ impl<P: Policy> Controller<P> {
     }
 
     /// Of each resource: units of jobs that may hold some.
-    fn used(&self) -> BTreeMap<u32, u64> {
+    pub(super) fn used(&self) -> BTreeMap<u32, u64> {
         let mut used = BTreeMap::new();
         for job in self.jobs.values().filter(|job| job.may_hold()) {
             for resource in &job.needs.resources {

@@ -18,6 +18,7 @@ mod host;
 mod job;
 mod options;
 mod policy;
+mod standing;
 mod timing;
 
 #[cfg(test)]
@@ -31,4 +32,5 @@ pub use host::{Gone, Host, Launch, NotNow};
 pub use olaf_wire::mina::{Ballot, Body, Grant, Packet, Party, Progress};
 pub use options::SharingOptions;
 pub use policy::Policy;
+pub use standing::{Standing, Usage};
 pub use timing::{Bug, HostTiming, Timing};

@@ -27,6 +27,12 @@ pub struct SharingConfig {
     /// Listens beyond this machine without a key.
     #[serde(default)]
     pub insecure: bool,
+    /// Address of metrics, health and status over HTTP. Off: none.
+    #[serde(default)]
+    pub metrics: Option<String>,
+    /// File with the token that readers of `metrics` send.
+    #[serde(default)]
+    pub metrics_token_file: Option<String>,
     /// Units of each resource, by its number.
     pub capacity: BTreeMap<u32, u32>,
     /// Speed of the network, from which the time of an all-reduce follows in either mode.
@@ -78,6 +84,12 @@ pub struct SharingHostConfig {
     /// Listens beyond this machine without a key.
     #[serde(default)]
     pub insecure: bool,
+    /// Address of metrics, health and status over HTTP. Off: none.
+    #[serde(default)]
+    pub metrics: Option<String>,
+    /// File with the token that readers of `metrics` send.
+    #[serde(default)]
+    pub metrics_token_file: Option<String>,
     /// Number of the job.
     pub job: u64,
     /// Index of this host in `hosts`. The host listens at that address.

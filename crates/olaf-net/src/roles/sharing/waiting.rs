@@ -3,6 +3,7 @@
 //! `nanosleep` uses the kernel's fine timers; the last microseconds are spun away.
 
 use crate::clock::machine_ns;
+use serde::Serialize;
 use std::time::Duration;
 
 /// Timer slack: the kernel may wake a sleeper this late. Most wake-ups are earlier than that.
@@ -28,6 +29,13 @@ pub(super) struct Lateness {
     total: u64,
 }
 
+/// Of half of the timers, and of all but a hundredth, the most that one was late.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Late {
+    p50_us: f64,
+    p99_us: f64,
+}
+
 impl Default for Lateness {
     fn default() -> Self {
         Self { counts: vec![0; 64 * 8], total: 0 }
@@ -51,6 +59,11 @@ impl Lateness {
             }
         }
         0.0
+    }
+
+    /// For those who watch.
+    pub(super) fn shown(&self) -> Late {
+        Late { p50_us: self.quantile_us(500), p99_us: self.quantile_us(990) }
     }
 
     pub(super) const fn total(&self) -> u64 {

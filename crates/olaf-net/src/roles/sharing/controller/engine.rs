@@ -1,8 +1,10 @@
 //! The sharing controller as an engine: bytes in, bytes out, and the events that its caller must
 //! act on.
 
+use super::shown::Shown;
 use super::told::Told;
 use crate::clock;
+use crate::driver::events;
 use crate::roles::sharing::refusals::Refusals;
 use crate::roles::sharing::waiting::Lateness;
 use olaf_engine::drop::Refused;
@@ -17,13 +19,13 @@ use std::sync::Arc;
 
 /// The controller, and the hosts that it talks to.
 pub(super) struct ControllerEngine {
-    controller: Controller<Foresight>,
+    pub(super) controller: Controller<Foresight>,
     hosts: BTreeMap<(JobId, u16), PeerId>,
     told: Arc<Told>,
-    granted: u64,
-    aborted: u64,
-    datagrams: u64,
-    lateness: Lateness,
+    pub(super) granted: u64,
+    pub(super) aborted: u64,
+    pub(super) datagrams: u64,
+    pub(super) lateness: Lateness,
     refusals: Refusals,
 }
 
@@ -105,13 +107,17 @@ impl Engine for ControllerEngine {
         self.controller.handle_timeout(now.0);
     }
 
-    /// Never any: a driver may forget events, and the caller must act on each of the controller's.
-    /// They go to [`Told`].
+    /// A driver may forget events, and the caller must act on each of the controller's: they go to
+    /// [`Told`]. Those that need the caller are few, and an operator wants to see them, too.
     fn poll_event(&mut self) -> Option<Event> {
         while let Some(event) = self.controller.poll_event() {
             self.granted += u64::from(matches!(event, protocol::Event::Granted(..)));
             self.aborted += u64::from(matches!(event, protocol::Event::Aborted(_)));
-            self.told.add(line(event).to_string(), wants_action(event));
+            let (line, urgent) = (line(event), wants_action(event));
+            self.told.add(line.to_string(), urgent);
+            if urgent {
+                return Some(events::of_json(&without_time(line)));
+            }
         }
         None
     }
@@ -121,9 +127,17 @@ impl Engine for ControllerEngine {
     }
 
     fn report(&self, _: Instant, to: &mut dyn Report) {
-        walk(&self.statistics(), to);
+        walk(&Shown::of(self), to);
         self.refusals.report(to);
     }
+}
+
+/// The driver says when it was.
+fn without_time(mut line: Value) -> Value {
+    if let Some(fields) = line.as_object_mut() {
+        fields.remove("ns");
+    }
+    line
 }
 
 const fn wants_action(event: protocol::Event) -> bool {

@@ -1,6 +1,7 @@
 //! The sharing controller as a process runs it: the engine, its driver and its caller.
 
 mod engine;
+mod shown;
 mod told;
 
 use super::config::{SharingConfig, resolve, steps};
@@ -11,20 +12,23 @@ use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::keys;
 use crate::roles::exposure;
+use crate::watch::{Setting, Watch};
 use engine::ControllerEngine;
 use olaf_engine::Wiring;
 use olaf_sched::JobId;
 use olaf_sched::protocol::{Controller, Foresight, Needs, Sharer};
 use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use told::Told;
 
 /// See [`SharingConfig`]. It works in a thread of its own from the first [`run`](Self::run) on.
 pub struct SharingController {
-    running: Running<ControllerEngine>,
+    running: Arc<Running<ControllerEngine>>,
     told: Arc<Told>,
+    watch: Option<Watch>,
 }
 
 impl SharingController {
@@ -63,7 +67,11 @@ impl SharingController {
         let driver = Driver::new("sharing controller", engine, Wiring::end(), peers, socket);
         // The controller speaks first: a new one asks every host what it holds.
         let driver = driver.behind(keys).beginning_with(&above);
-        Ok(Self { running: Running::new(driver, None), told })
+        let watch = Watch::bind(Setting {
+            metrics: config.metrics.as_deref(),
+            metrics_token_file: config.metrics_token_file.as_deref(),
+        })?;
+        Ok(Self { running: Arc::new(Running::new(driver, None)), told, watch })
     }
 
     /// Where the hosts reach it.
@@ -72,17 +80,30 @@ impl SharingController {
         self.running.address()
     }
 
+    /// The address that it serves metrics on, if it does.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.watch.as_ref().map(Watch::address)
+    }
+
     /// Works until `time` has passed, or until something happened that the caller must act on.
     /// Returns what happened, as JSON lines.
     ///
     /// # Errors
     /// When its thread cannot start, or has died.
     pub fn run(&self, time: Duration) -> io::Result<Vec<String>> {
-        self.running.start().map_err(|error| io::Error::other(error.to_string()))?;
+        self.start().map_err(|error| io::Error::other(error.to_string()))?;
         self.told.wait(time);
         // A thread that has died tells nothing more; this says why.
         self.running.ask(|_| ()).map_err(io::Error::other)?;
         Ok(self.told.take())
+    }
+
+    fn start(&self) -> Result<(), StartError> {
+        self.running.start()?;
+        let Some(watch) = &self.watch else { return Ok(()) };
+        let running = self.running.clone();
+        watch.start(Box::new(move || running.ask(Driver::status)))
     }
 
     /// What it did so far, as JSON: rounds, and how late its timers were.
@@ -110,6 +131,14 @@ impl SharingController {
     /// See [`AskError`].
     pub fn fail(&self, job: u64) -> Result<(), AskError> {
         self.running.ask(move |driver| driver.engine.controller().fail(JobId(job)))
+    }
+}
+
+impl Drop for SharingController {
+    fn drop(&mut self) {
+        self.watch.iter().for_each(Watch::stop);
+        // Whoever still asks for statistics holds no port.
+        let _ = self.running.stop();
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::roles::sharing::refusals::Refusals;
 use crate::roles::sharing::rehearsal::Rehearsal;
 use olaf_engine::drop::Refused;
-use olaf_engine::report::{Report, Value};
+use olaf_engine::report::{Group, Report, Value};
 use olaf_engine::{Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why};
 use olaf_sched::JobId;
 use olaf_sched::protocol::{Gone, Host, HostTiming, Launch, NotNow, Packet, Party};
@@ -13,12 +13,21 @@ use olaf_wire::mina::Here;
 /// The host, and the parties that it talks to.
 pub(super) struct HostEngine {
     job: JobId,
+    rank: u16,
     host: Host,
     rehearsal: Rehearsal,
     controller: PeerId,
     /// By rank.
     hosts: Vec<PeerId>,
+    heard: Heard,
     refusals: Refusals,
+}
+
+/// When each party was heard last.
+struct Heard {
+    controller: Option<Instant>,
+    /// By rank; of this host never.
+    hosts: Vec<Option<Instant>>,
 }
 
 impl HostEngine {
@@ -32,9 +41,11 @@ impl HostEngine {
         let count = u16::try_from(hosts.len()).expect("a job has at most 65,535 hosts");
         Self {
             job,
+            rank,
             host: Host::new(job, rank, count, timing),
             rehearsal: Rehearsal::new(job, rank, count),
             controller,
+            heard: Heard { controller: None, hosts: vec![None; hosts.len()] },
             hosts,
             refusals: Refusals::default(),
         }
@@ -94,10 +105,12 @@ impl HostEngine {
             if here.job != self.job {
                 return Err(Refused::UnknownJob);
             }
+            self.heard.note(now, Party::Host(here.rank));
             self.rehearsal.handle(&here);
         } else {
             let packet = Packet::parse(bytes).map_err(Refused::Malformed)?;
             self.comes_from(from, packet.from)?;
+            self.heard.note(now, packet.from);
             self.host.handle_packet(now.0, &packet);
         }
         Ok(())
@@ -153,13 +166,50 @@ impl Engine for HostEngine {
         self.hosts.iter().copied().for_each(keep);
     }
 
-    fn report(&self, _: Instant, to: &mut dyn Report) {
+    fn report(&self, now: Instant, to: &mut dyn Report) {
+        to.value("job", Value::Count(self.job.0));
+        to.value("rank", Value::Count(self.rank.into()));
         to.value("launches", Value::Count(self.host.next()));
         to.value("held", Value::Flag(self.host.held()));
         to.value("locked", Value::Flag(self.host.locked()));
         to.value("mixed", Value::Count(self.mixed()));
+        let gone = self.failed().map(|gone| Value::Count(gone.host.into()));
+        to.value("gone", gone.unwrap_or(Value::Nothing));
+        to.open("controller", Group::Map);
+        party(self.controller, self.heard.controller, now, to);
+        to.close();
+        to.open("peers", Group::List);
+        for ((rank, peer), heard) in (0..).zip(&self.hosts).zip(&self.heard.hosts) {
+            if rank != self.rank {
+                to.open("", Group::Map);
+                to.value("rank", Value::Count(rank.into()));
+                party(*peer, *heard, now, to);
+                to.close();
+            }
+        }
+        to.close();
         self.refusals.report(to);
     }
+}
+
+impl Heard {
+    fn note(&mut self, now: Instant, party: Party) {
+        let heard = match party {
+            Party::Controller => Some(&mut self.controller),
+            Party::Host(rank) => self.hosts.get_mut(usize::from(rank)),
+        };
+        if let Some(heard) = heard {
+            *heard = Some(now);
+        }
+    }
+}
+
+/// Where a party is, and for how long it was silent.
+fn party(peer: PeerId, heard: Option<Instant>, now: Instant, to: &mut dyn Report) {
+    to.value("address", Value::Peer(peer));
+    to.value("heard", Value::Flag(heard.is_some()));
+    let silent = heard.map(|at| Value::Count(now.0.saturating_sub(at.0)));
+    to.value("silent_ns", silent.unwrap_or(Value::Nothing));
 }
 
 fn written(bytes: &[u8], to: PeerId, buf: &mut [u8]) -> Transmit {

@@ -1,20 +1,25 @@
 //! One host of a job: a synchronisation thread and an execution thread around one engine.
 
 mod engine;
+mod played;
 mod player;
+mod source;
 
 use super::config::{SharingHostConfig, resolve, steps};
 use super::log::Log;
-use super::waiting::Lateness;
 use crate::driver::shared::Shared;
 use crate::error::{AskError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::keys;
 use crate::roles::exposure;
+use crate::watch::{Setting, Watch};
 use engine::HostEngine;
 use olaf_sched::JobId;
-use player::{Player, Total};
+use played::Played;
+use player::Player;
+use source::{Seen, Thread};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -24,7 +29,8 @@ pub struct SharingHost {
     shared: Arc<Shared<HostEngine>>,
     stop: Arc<AtomicBool>,
     execution: Mutex<Option<JoinHandle<Result<String, String>>>>,
-    synchronisation: Mutex<Option<JoinHandle<()>>>,
+    synchronisation: Thread,
+    watch: Option<Watch>,
 }
 
 impl SharingHost {
@@ -58,11 +64,21 @@ impl SharingHost {
         let engine = HostEngine::new(job, rank, SharingHostConfig::timing(), controller, hosts);
         let system = |error| StartError::System(format!("cannot start host {rank}"), error);
         let shared = Arc::new(Shared::among(socket, peers, engine, keys, &above).map_err(system)?);
+        let watch = Watch::bind(Setting {
+            metrics: config.metrics.as_deref(),
+            metrics_token_file: config.metrics_token_file.as_deref(),
+        })?;
         let stop = Arc::new(AtomicBool::new(false));
         let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
         let theirs = shared.clone();
         let synchronisation =
             thread("olaf-synchronise").spawn(move || theirs.run()).map_err(system)?;
+        let synchronisation = Arc::new(Mutex::new(Some(synchronisation)));
+        let played = Arc::new(Played::default());
+        if let Some(watch) = &watch {
+            let (shared, thread) = (shared.clone(), synchronisation.clone());
+            watch.start(Seen::new(shared, thread, played.clone(), listen).source())?;
+        }
         let mut player = Player {
             shared: shared.clone(),
             stop: stop.clone(),
@@ -72,16 +88,16 @@ impl SharingHost {
             count: config.steps,
             patience_ns: config.patience_ns,
             log,
-            total: Total::default(),
-            lateness: Lateness::default(),
+            played,
         };
         let execution = thread("olaf-execute").spawn(move || player.play()).map_err(system)?;
-        Ok(Self {
-            shared,
-            stop,
-            execution: Mutex::new(Some(execution)),
-            synchronisation: Mutex::new(Some(synchronisation)),
-        })
+        Ok(Self { shared, stop, execution: Mutex::new(Some(execution)), synchronisation, watch })
+    }
+
+    /// The address that it serves metrics on, if it does.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.watch.as_ref().map(Watch::address)
     }
 
     /// Has it played everything, or failed?
@@ -107,6 +123,8 @@ impl SharingHost {
             Some(thread) => thread.join().map_err(died)?,
             None => Err("the host had ended before".to_owned()),
         };
+        // Who still looks would see a host whose thread has ended.
+        self.watch.iter().for_each(Watch::stop);
         self.shared.stop();
         let mut thread = self.synchronisation.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(thread) = thread.take() {

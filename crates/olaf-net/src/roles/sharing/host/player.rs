@@ -1,10 +1,11 @@
 //! The execution thread of a host: launches the job's all-reduces in their recorded times.
 
 use super::engine::HostEngine;
+use super::played::Played;
 use crate::clock;
 use crate::driver::shared::Shared;
 use crate::roles::sharing::log::{Cost, Log};
-use crate::roles::sharing::waiting::{self, Lateness};
+use crate::roles::sharing::waiting;
 use olaf_sched::protocol::{Launch, NotNow};
 use olaf_sched::{JobId, Steps};
 use serde_json::json;
@@ -31,19 +32,7 @@ pub(super) struct Player {
     pub(super) count: u64,
     pub(super) patience_ns: u64,
     pub(super) log: Log,
-    pub(super) total: Total,
-    pub(super) lateness: Lateness,
-}
-
-#[derive(Default)]
-pub(super) struct Total {
-    launches: u64,
-    in_network: u64,
-    locked: u64,
-    locked_ns: u64,
-    longest_locked_ns: u64,
-    decide_ns: u64,
-    longest_decide_ns: u64,
+    pub(super) played: Arc<Played>,
 }
 
 impl Player {
@@ -57,7 +46,7 @@ impl Player {
                 self.sleep_until(free.max(step_begin + self.steps.start_ns[operation]))?;
                 let (gathered, end) = self.all_reduce(step_begin, operation)?;
                 free = end;
-                if self.total.launches == 1 {
+                if self.played.lock().total.launches == 1 {
                     // Other hosts may have started later: the job begins when all are there.
                     step_begin = gathered.saturating_sub(self.steps.start_ns[operation]);
                     began = step_begin;
@@ -83,7 +72,7 @@ impl Player {
         let begin = clock::machine_ns();
         let lost = |error: std::io::Error| format!("log: {error}");
         self.log.launched(begin, launch, cost).map_err(lost)?;
-        self.total.add(launch, cost);
+        self.played.lock().total.add(launch, cost);
         self.gather(launch)?;
         let durations =
             if launch.in_network { &self.steps.with_ns } else { &self.steps.without_ns };
@@ -173,7 +162,7 @@ impl Player {
             let now = clock::machine_ns();
             if now >= at {
                 if slept {
-                    self.lateness.add(now - at);
+                    self.played.lock().lateness.add(now - at);
                 }
                 return Ok(());
             }
@@ -182,8 +171,10 @@ impl Player {
     }
 
     fn summary(&self, took_ns: u64) -> String {
-        let (total, steps) = (&self.total, &self.steps);
+        let steps = &self.steps;
         let mixed = self.shared.with(|host| host.mixed());
+        let played = self.played.lock();
+        let (total, lateness) = (played.total, &played.lateness);
         json!({
             "job": self.job, "host": self.rank, "took_ns": took_ns,
             "none_ns": steps.none_ns * self.count, "all_ns": steps.all_ns * self.count,
@@ -191,21 +182,9 @@ impl Player {
             "locked": total.locked, "locked_ns": total.locked_ns,
             "longest_locked_ns": total.longest_locked_ns,
             "decide_ns": total.decide_ns, "longest_decide_ns": total.longest_decide_ns,
-            "late_us_p50": self.lateness.quantile_us(500),
-            "late_us_p99": self.lateness.quantile_us(990),
+            "late_us_p50": lateness.quantile_us(500),
+            "late_us_p99": lateness.quantile_us(990),
         })
         .to_string()
-    }
-}
-
-impl Total {
-    fn add(&mut self, launch: Launch, cost: Cost) {
-        self.launches += 1;
-        self.in_network += u64::from(launch.in_network);
-        self.locked += u64::from(cost.locked_ns > 0);
-        self.locked_ns += cost.locked_ns;
-        self.longest_locked_ns = self.longest_locked_ns.max(cost.locked_ns);
-        self.decide_ns += cost.decide_ns;
-        self.longest_decide_ns = self.longest_decide_ns.max(cost.decide_ns);
     }
 }

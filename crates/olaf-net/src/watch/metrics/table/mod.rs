@@ -6,6 +6,7 @@
 mod every;
 mod keys;
 mod server;
+mod sharing;
 mod sum;
 mod switch;
 mod worker;
@@ -93,11 +94,13 @@ pub(super) fn value<'a>(label: &str, field: &'a str) -> &'a str {
 }
 
 /// The rows of each role.
-pub(super) const ROLES: [(&str, &[Row]); 4] = [
+pub(super) const ROLES: [(&str, &[Row]); 6] = [
     ("switch", switch::ROWS),
     ("server", server::ROWS),
     ("worker", worker::ROWS),
     ("sum", sum::ROWS),
+    ("sharing controller", sharing::CONTROLLER),
+    ("sharing host", sharing::HOST),
 ];
 
 const ADDRESS: &str = "the label `instance` of a scrape says it";
