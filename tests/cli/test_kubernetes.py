@@ -83,12 +83,30 @@ def test_ports_agree_from_the_service_to_the_probe(role: str) -> None:
     assert service["selector"].items() <= PODS[role]["metadata"]["labels"].items()
     assert service["type"] == "ClusterIP"
     assert "clusterIP" not in service  # headless: its name would mean a pod that may be gone
-    (inside,) = container["ports"]
+    inside, metrics = container["ports"]
     assert port["protocol"] == inside["protocol"] == "UDP"
     assert port["port"] == port["targetPort"] == inside["containerPort"]
     assert f"--listen=$(POD_IP):{port['port']}" in container["args"]
-    probe = container["readinessProbe"]["exec"]["command"]
-    assert probe == ["grep", "-q", f":{port['port']:04X} ", "/proc/net/udp"]
+    assert (metrics["name"], metrics["protocol"]) == ("metrics", "TCP")
+    assert f"--metrics=$(POD_IP):{metrics['containerPort']}" in container["args"]
+    for probe, path in (("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")):
+        # By the pod's address, and without a header: the kubelet has no token, and needs none.
+        assert container[probe]["httpGet"] == {"path": path, "port": "metrics"}
+
+
+@pytest.mark.parametrize("role", ["server", "switch"])
+def test_readers_of_metrics_need_the_token_of_the_secret(role: str) -> None:
+    (container,) = PODS[role]["spec"]["containers"]
+    mounted = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    secret = {volume["name"]: volume for volume in PODS[role]["spec"]["volumes"]}["key"]["secret"]
+    items = {item["key"]: item["path"] for item in secret["items"]}
+    token = f"{mounted['key']}/{items['metrics.token']}"
+    assert f"--metrics-token-file={token}" in container["args"]
+
+
+def test_a_switch_that_misses_its_server_stays_in_its_service() -> None:
+    """Out of it, it could not tell its workers what is wrong."""
+    assert ALL["Service", "olaf-switch"]["spec"]["publishNotReadyAddresses"] is True
 
 
 def test_each_role_is_told_the_service_of_the_next(tmp_path: Path) -> None:
