@@ -348,6 +348,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_older_than_the_window_cannot_be_told_from_a_repetition() {
+        let mut arrivals = Arrivals::new(1);
+        let came = [1, 2_000, 977, 977, 976, 975, 1].map(|number| {
+            let is_news = arrivals.is_news(PeerId(1), &numbered(1, number));
+            (number, is_news)
+        });
+        let news = came.into_iter().filter(|(_, is_news)| *is_news).map(|(number, _)| number);
+        assert_eq!(news.collect::<Vec<_>>(), [1, 2_000, 977], "1,024 numbers are known");
+        let only = only(&arrivals);
+        assert_eq!((only.datagrams, only.late, only.repeated), (3, 1, 4));
+    }
+
+    #[test]
     fn another_life_of_the_sender_counts_from_anew_and_the_old_one_is_remembered() {
         let mut arrivals = Arrivals::new(4);
         let mut is_news = |life, number| arrivals.is_news(PEER, &numbered(life, number));

@@ -273,3 +273,17 @@ fn who_says_nothing_for_a_minute_gives_way_to_a_newcomer() {
     (1..15).for_each(|worker| norms.note(s(61), at(worker), 4.0));
     assert_eq!(norms.limit(Clip::Median(1.0), at(60)), Some(4.0), "worker 0 votes no more");
 }
+
+#[test]
+fn a_reward_that_was_clipped_votes_as_it_was_clipped() {
+    let limits = Limits { clip_reward: Clip::Median(10.0), ..Limits::OFF };
+    let mut clipping = Clipping::default();
+    for worker in [1, 2] {
+        clip(&mut clipping, &limits, of(worker, 1.0, 0.0), &[1.0]);
+    }
+    // Four liars of six: with votes of what they said they would have the median.
+    for (liar, most) in [(6, 10.0), (7, 10.0), (8, 110.0), (9, 110.0)] {
+        let (_, measured, clipped) = clip(&mut clipping, &limits, of(liar, 1.0, 1e30), &[1.0]);
+        assert_eq!((measured.reward, clipped.reward), (most, true), "liar {liar}");
+    }
+}

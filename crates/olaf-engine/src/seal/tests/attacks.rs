@@ -117,6 +117,54 @@ fn a_cookie_is_good_for_one_address_and_ten_seconds() {
 }
 
 #[test]
+fn a_cookie_of_the_future_is_none() {
+    let mut pair = Pair::new();
+    pair.say_up(b"\x01first");
+    let hello = pair.drain().remove(0);
+    let now = pair.now;
+    // The clock of the switch was ahead when it made the cookie.
+    pair.wait(Duration::from_secs(3600));
+    pair.deliver(&hello);
+    let cookie = pair.drain().into_iter().find(|sent| sent.from == SWITCH).unwrap();
+    pair.now = now;
+    pair.deliver(&cookie);
+    let open = pair.drain().remove(0);
+    let refused = Verdict::Drop(DropReason::Seal(Reason::OldCookie));
+    assert_eq!(pair.deliver(&open), refused);
+    assert_eq!(pair.switch.guard.as_ref().unwrap().answering.len(), 0);
+}
+
+#[test]
+fn what_comes_under_another_peers_association_is_refused() {
+    let mut pair = joined();
+    pair.say_up(b"\x01second");
+    let sent = pair.drain().remove(0);
+    let stolen = Sent { from: PeerId(50), ..sent.clone() };
+    let refused = Verdict::Drop(DropReason::Seal(Reason::UnknownAssociation));
+    assert_eq!(pair.deliver(&stolen), refused);
+    assert_eq!(pair.at_switch(), [b"\x01first"]);
+    assert_eq!(pair.deliver(&sent), Verdict::Absorb, "its number is not taken");
+    assert_eq!(pair.at_switch().len(), 2);
+}
+
+#[test]
+fn sixteen_messages_wait_for_a_handshake_and_the_oldest_gives_way() {
+    let mut pair = Pair::new();
+    for number in 0..40 {
+        pair.say_up(&[1, number]);
+        pair.drain();
+    }
+    assert_eq!(pair.worker.counters().unwrap().held_too_long, 40 - 16);
+    // The handshake is repeated.
+    for _ in 0..5 {
+        pair.wait(Duration::from_secs(1));
+        pair.settle();
+    }
+    let newest: Vec<_> = (24..40).map(|number| vec![1, number]).collect();
+    assert_eq!(pair.at_switch(), newest);
+}
+
+#[test]
 fn the_key_of_one_job_is_not_good_for_another() {
     // The worker believes that its key is for any job.
     let mut pair = Pair::with(&[(7, None)], &[(7, Some(1)), (8, Some(2))]);

@@ -328,3 +328,23 @@ impl Switch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thousand_refusals_are_remembered_and_the_first_to_pass_gives_way() {
+        let mut asking = Questions::default();
+        let (now, name) = (Instant(1), |cluster| (JobId(1), ClusterId(cluster)));
+        for cluster in 0..2_000 {
+            // Those of later clusters pass earlier.
+            asking.remember_refusal(now, name(cluster), Instant(10_000 - u64::from(cluster)));
+            assert!(asking.refused.len() <= REFUSALS_LIMIT);
+        }
+        assert_eq!(asking.refused.len(), REFUSALS_LIMIT);
+        assert!(asking.is_refused(now, name(0)) && asking.is_refused(now, name(1_999)));
+        assert!(!asking.is_refused(now, name(1_998)), "it gave way to the last one");
+        assert!(!asking.is_refused(Instant(10_000), name(0)), "its time is over");
+    }
+}

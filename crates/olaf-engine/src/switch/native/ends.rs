@@ -204,3 +204,24 @@ impl Switch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::WorkerId;
+
+    #[test]
+    fn departures_without_a_word_are_remembered_up_to_a_limit_and_the_oldest_gives_way() {
+        let mut ends = ClusterEnds::default();
+        let hearer = Hearer::Worker(WorkerId(1));
+        let mut first = 0;
+        for number in 1..=5_000 {
+            let holds = vec![(hearer, Numbers::one(number))];
+            let sent = ends.departs(0, holds, 1);
+            first = if number == 1 { sent } else { first };
+        }
+        assert_eq!(ends.departed.len(), UNANSWERED_LIMIT);
+        let oldest = ends.departed.front().map(|one| one.number.wrapping_sub(first));
+        assert_eq!(oldest, Some(5_000 - UNANSWERED_LIMIT as u32));
+    }
+}

@@ -86,3 +86,22 @@ fn the_workers_of_each_peer_are_counted_as_they_come_move_and_go() {
     switch.handle_timeout(silent + Config::default().silent_after);
     assert_eq!(count(&switch, 2), 0);
 }
+
+#[test]
+fn departures_without_an_answer_are_remembered_up_to_a_limit() {
+    let mut switch = Switch::new(Config::default(), 5).expect("a configuration that can be");
+    switch.set_default_server(SERVER);
+    let join = join(ADDRESS, 1, 1);
+    recv(&mut switch, WORKER, |buf| join.emit(buf));
+    recv(&mut switch, ABOVE, |buf| welcome(&join).emit(buf));
+    drain(&mut switch, PortId::UPLINK);
+    for own in 1..=5_000 {
+        let update = Update { hop_sequence: own, ..update(ADDRESS, own) };
+        recv(&mut switch, WORKER, |buf| update.emit(&[1.0], buf));
+        assert_eq!(drain(&mut switch, PortId::UPLINK).len(), 1);
+    }
+    let job = switch.jobs.get(&ADDRESS.job).expect("its worker is in");
+    let waiting = &job.clusters[&ADDRESS.cluster].unanswered;
+    assert_eq!(waiting.len(), super::answers::UNANSWERED_LIMIT);
+    assert_eq!(waiting.back().map(|last| last.hop_sequence), Some(job.hop_sequence));
+}
