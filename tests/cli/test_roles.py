@@ -157,6 +157,24 @@ def test_a_worker_reports_each_push_and_its_last_word() -> None:
     assert stopped["stats"] == {"contributions": 3}
 
 
+class Joining(Client):
+    """It tells of its join, and of a second one after the server's restart."""
+
+    def join(self, weights: Sequence[Array], timeout_s: float, layout: str | None = None) -> int:
+        joined = [json.dumps({"event": "joined", "job": 1, "version": v}) for v in (1, 9)]
+        self.news = [joined[0], *self.news, joined[1]]
+        return 1
+
+
+def test_a_worker_tells_of_each_join_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["olaf._olaf"], "Client", Joining)
+    out = io.StringIO()
+    roles.run_worker(task("worker.updates=2"), reporter(out), Control())
+    joins = [message for message in heard(out) if message["event"] == "joined"]
+    assert [join["version"] for join in joins] == [1, 9]
+    assert joins[0]["worker"] == 6
+
+
 def test_a_worker_that_is_asked_to_stop_ends_after_its_turn() -> None:
     out, control = io.StringIO(), Control()
     control.stop("asked to")

@@ -179,11 +179,12 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
         clock=clock_here(),
     )
 
+    news = _News(client)
     unanswered = 0
 
     def progress(now: Progress) -> None:
         nonlocal unanswered
-        pass_on(client, reporter)
+        pass_on(news, reporter)
         if now.unanswered > unanswered:
             unanswered = now.unanswered
             reporter.say(
@@ -243,13 +244,31 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
             deadline = time.monotonic() + LINGER_S
             while not control.wait(POLL_S) and time.monotonic() < deadline:
                 pass
-        pass_on(client, reporter)
+        pass_on(news, reporter)
         stats = json.loads(client.stats())
     finally:
         client.leave()
     reporter.say(
         "stopped", why=control.why or "done", worker=client.worker, flushed=flushed, stats=stats
     )
+
+
+class _News:
+    """A worker's events, less the `joined` of the join that the role itself reports."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._is_told = False
+
+    def events(self) -> list[str]:
+        events: list[str] = self._client.events()
+        if self._is_told:
+            return events
+        joins = [event for event in events if json.loads(event)["event"] == "joined"]
+        if joins:
+            self._is_told = True
+            events.remove(joins[0])
+        return events
 
 
 def _page_of(client: Any) -> str | None:
