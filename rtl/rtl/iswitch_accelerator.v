@@ -3,9 +3,10 @@
 // whose members are ports: the same packets leave, with the same bits.
 //
 // A datagram is a UDP payload from its first byte, in beats of 256 bit: the Seg and six floats, then eight floats a beat.
-// tuser of the input is {marked, control, port}: ECN mark, a control message or a data packet, ingress port. tuser of
-// the output is {marked, control, receivers}, with a bit for each port. A control message leaves as it came, with its
-// sender's bit, for the control plane, which answers it.
+// tuser of the input is {confirmed, marked, control, port}: from the control plane, ECN mark, a control message or a data
+// packet, ingress port. tuser of the output is {marked, control, receivers}, with a bit for each port. A control message leaves as it came, with its
+// sender's bit, for the control plane, which answers it. With `proofs`, a Join is obeyed only if it is confirmed: the
+// control plane has seen that it carries the number of its address, and sends it again.
 //
 // Counters (AXI4-Lite, see `axil_counters`), in this order: datagrams; their fates, each datagram in exactly one: taken
 // into a sum, late, repeated, held, occupied, closed, too_early, impossible, wrong_size, mismatch, malformed,
@@ -42,13 +43,15 @@ module iswitch_accelerator #(
     input  wire                rst,
     // Number of the first generation.
     input  wire [7:0]          epoch,
+    // Addresses of workers have to be proved.
+    input  wire                proofs,
 
     input  wire [LANES*32-1:0] s_axis_tdata,
     input  wire [LANES*4-1:0]  s_axis_tkeep,
     input  wire                s_axis_tvalid,
     output wire                s_axis_tready,
     input  wire                s_axis_tlast,
-    input  wire [PORT+1:0]     s_axis_tuser,
+    input  wire [PORT+2:0]     s_axis_tuser,
 
     output wire [LANES*32-1:0] m_axis_tdata,
     output wire [LANES*4-1:0]  m_axis_tkeep,
@@ -83,16 +86,16 @@ localparam DEPTH = 1 << $clog2(2*BEATS + 8);
 localparam CELL = $clog2(2*SLOTS);
 localparam PIECES = $clog2(PORTS+1);
 
-wire                frame_valid, frame_ready, frame_too_long;
+wire                frame_valid, frame_ready, frame_too_long, frame_has_number;
 wire [255:0]        frame_head;
 wire [LENGTH-1:0]   frame_length, job_length;
 wire [BEAT-1:0]     frame_beats, job_in;
-wire [PORT+1:0]     frame_user;
+wire [PORT+2:0]     frame_user;
 wire                take;
 wire [LANES*32-1:0] beat;
 
 iswitch_frames #(
-    .LANES(LANES), .BEATS(BEATS), .DEPTH(DEPTH), .FRAMES(FRAMES), .USER(PORT + 2),
+    .LANES(LANES), .BEATS(BEATS), .DEPTH(DEPTH), .FRAMES(FRAMES), .USER(PORT + 3),
     .LENGTH(LENGTH), .BEAT(BEAT)
 ) frames (
     .clk(clk), .rst(rst),
@@ -100,6 +103,7 @@ iswitch_frames #(
     .s_axis_tready(s_axis_tready), .s_axis_tlast(s_axis_tlast), .s_axis_tuser(s_axis_tuser),
     .frame_valid(frame_valid), .frame_ready(frame_ready), .frame_head(frame_head),
     .frame_length(frame_length), .frame_beats(frame_beats), .frame_too_long(frame_too_long),
+    .frame_has_number(frame_has_number),
     .frame_user(frame_user), .take(take), .beat(beat)
 );
 
@@ -118,10 +122,11 @@ wire [PIECES+CELL-1:0] given_up;
 iswitch_control #(
     .PORTS(PORTS), .SLOTS(SLOTS), .VECTORS(VECTORS), .LENGTH(LENGTH), .BEAT(BEAT)
 ) control (
-    .clk(clk), .rst(rst), .epoch(epoch),
+    .clk(clk), .rst(rst), .epoch(epoch), .proofs(proofs),
     .s_valid(frame_valid), .s_ready(frame_ready), .s_head(frame_head), .s_length(frame_length),
     .s_beats(frame_beats), .s_port(frame_user[PORT-1:0]), .s_control(frame_user[PORT]),
-    .s_marked(frame_user[PORT+1]), .s_too_long(frame_too_long),
+    .s_marked(frame_user[PORT+1]), .s_confirmed(frame_user[PORT+2]), .s_too_long(frame_too_long),
+    .s_has_number(frame_has_number),
     .job_valid(job_valid), .job_ready(job_ready), .job_in(job_in), .job_store(job_store),
     .job_add(job_add), .job_send(job_send), .job_from_cell(job_from_cell), .job_cell(job_cell),
     .job_length(job_length), .job_control(job_control), .job_seg(job_seg), .job_to(job_to),

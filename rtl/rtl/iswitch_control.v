@@ -28,6 +28,8 @@ module iswitch_control #(
     input  wire              clk,
     input  wire              rst,
     input  wire [7:0]        epoch,
+    // Addresses have to be proved: a Join counts only if it is confirmed.
+    input  wire              proofs,
 
     // The oldest datagram that waits: its first 32 bytes, its length, its beats in the input buffer.
     input  wire              s_valid,
@@ -36,8 +38,12 @@ module iswitch_control #(
     input  wire [LENGTH-1:0] s_length,
     input  wire [BEAT-1:0]   s_beats,
     input  wire [PORT-1:0]   s_port,
+    // Of 40 or 52 bytes: the last word is not 0.
+    input  wire              s_has_number,
     // A control message, otherwise a data packet.
     input  wire              s_control,
+    // The control plane sent it: where it is a Join, the sender's address is proved.
+    input  wire              s_confirmed,
     // The path was congested (ECN).
     input  wire              s_marked,
     // Longer than the buffer of a packet: its end is not there.
@@ -101,7 +107,7 @@ wire [43:0] message_index;
 wire [63:0] mask;
 
 iswitch_message #(.LENGTH(LENGTH)) message (
-    .head(s_head), .length(s_length), .well_formed(well_formed), .verb(verb),
+    .head(s_head), .length(s_length), .has_number(s_has_number), .well_formed(well_formed), .verb(verb),
     .generation(message_generation), .job(message_job), .session(session),
     .from_switch(from_switch), .rank(rank), .workers(workers),
     .contributors(contributors_joining), .packet_floats(packet_floats), .operations(operations),
@@ -109,7 +115,8 @@ iswitch_message #(.LENGTH(LENGTH)) message (
 );
 
 wire is_message = s_control && well_formed && !s_too_long;
-wire does_join = is_message && verb[0];
+// differs: the software compares the Join's number with the address. Here the control plane does, and sends the Join again.
+wire does_join = is_message && verb[0] && (!proofs || s_confirmed);
 wire does_leave = is_message && verb[1];
 wire does_reset = is_message && verb[2];
 wire does_set_h = is_message && verb[3];
@@ -153,7 +160,7 @@ wire is_too_long = s_too_long || {{34-LENGTH{1'b0}}, floats_bytes} > {most_float
 wire is_of_member = seated && !left;
 wire meets = deciding && is_data && is_of_member && !is_too_long;
 // A message about the generation of its sender.
-wire is_about = is_message && !does_join && !does_leave;
+wire is_about = is_message && !verb[0] && !does_leave;
 wire acts = deciding && is_about && is_of_member;
 
 // The packets that an FBcast or a Help names, one after the other.

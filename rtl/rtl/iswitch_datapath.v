@@ -12,7 +12,7 @@
 // behind the control frame in any case.
 //
 // Frames of the control plane come from `s_host`. A frame to the switch's own MAC address is for the accelerator, in the name
-// of the port `s_host_port`: a Halt, a SetH. All others pass to Packet Process, whatever their ToS: answers to workers.
+// of the port `s_host_port`: a Halt, a SetH, with `proofs` also a Join whose number is right. All others pass to Packet Process, whatever their ToS: answers to workers.
 //
 // AXI4-Lite, three blocks of 4 KiB: the accelerator's counters; those of this way; the addresses (`udp_receivers`). The
 // counters of this way, in this order: frames to the accelerator by their fate (`udp_strip`: framing, no_datagram, fragment,
@@ -46,6 +46,8 @@ module iswitch_datapath #(
     input  wire                      rst,
     // Number of the first generation.
     input  wire [7:0]                epoch,
+    // Addresses of workers have to be proved: Joins of ports go to the control plane alone, Joins of the host are obeyed.
+    input  wire                      proofs,
 
     // The Rx queues, port 0 lowest.
     input  wire [PORTS*LANES*32-1:0] s_axis_tdata,
@@ -184,14 +186,14 @@ iswitch_choice #(.QUEUES(2), .WIDTH(WAY + USER)) way (
 wire [DATA-1:0]   payload_data;
 wire [DATA/8-1:0] payload_keep;
 wire              payload_valid, payload_ready, payload_last;
-wire [PORT+57:0]  payload_user;
+wire [PORT+58:0]  payload_user;
 wire [6:0]        frame_fate;
 
-udp_strip #(.DATA(DATA), .USER(PORT + 2), .DEPTH(DEPTH), .BLOCK(BLOCK)) strip (
+udp_strip #(.DATA(DATA), .USER(PORT + 3), .DEPTH(DEPTH), .BLOCK(BLOCK)) strip (
     .clk(clk), .rst(rst),
     .s_axis_tdata(way_data), .s_axis_tkeep(way_keep),
     .s_axis_tvalid(way_valid && (!is_copied || copy_ready)), .s_axis_tready(strip_ready),
-    .s_axis_tlast(way_last), .s_axis_tuser(way_user[PORT+1:0]),
+    .s_axis_tlast(way_last), .s_axis_tuser({way_queue, way_user[PORT+1:0]}),
     .m_axis_tdata(payload_data), .m_axis_tkeep(payload_keep), .m_axis_tvalid(payload_valid),
     .m_axis_tready(payload_ready), .m_axis_tlast(payload_last), .m_axis_tuser(payload_user),
     .fate(frame_fate)
@@ -233,9 +235,9 @@ wire [95:0]  rdata;
 iswitch_accelerator #(
     .PORTS(PORTS), .SLOTS(SLOTS), .VECTORS(VECTORS), .LANES(LANES), .BEATS(BEATS), .NEXT(32'h1000)
 ) accelerator (
-    .clk(clk), .rst(rst), .epoch(epoch),
+    .clk(clk), .rst(rst), .epoch(epoch), .proofs(proofs),
     .s_axis_tdata(payload_data), .s_axis_tkeep(payload_keep), .s_axis_tvalid(payload_valid),
-    .s_axis_tready(payload_ready), .s_axis_tlast(payload_last), .s_axis_tuser(payload_user[PORT+1:0]),
+    .s_axis_tready(payload_ready), .s_axis_tlast(payload_last), .s_axis_tuser(payload_user[PORT+2:0]),
     .m_axis_tdata(result_data), .m_axis_tkeep(result_keep), .m_axis_tvalid(result_valid),
     .m_axis_tready(result_ready || is_control), .m_axis_tlast(result_last),
     .m_axis_tuser(result_user),
@@ -338,8 +340,8 @@ udp_receivers #(.PORTS(PORTS), .TYPE(32'h55445072), .VERSION(32'd1)) receivers (
     .s_axil_rready(rready[2])
 );
 
-wire unused = &{1'b0, payload_user[PORT+57:PORT+2], tagged_user[USER+QUEUE+3:USER+QUEUE+2],
-    way_queue, back_queue};
+wire unused = &{1'b0, payload_user[PORT+58:PORT+3], tagged_user[USER+QUEUE+3:USER+QUEUE+2],
+    back_queue};
 
 endmodule
 

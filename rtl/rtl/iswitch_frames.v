@@ -39,6 +39,8 @@ module iswitch_frames #(
     output wire [LENGTH-1:0]   frame_length,
     output wire [BEAT-1:0]     frame_beats,
     output wire                frame_too_long,
+    // Of a datagram of 40 or 52 bytes: its last word is not 0 (see `iswitch_message`).
+    output wire                frame_has_number,
     output wire [USER-1:0]     frame_user,
 
     // The oldest beat is taken: it is at `beat` in the next cycle. Beats are taken only of datagrams that were offered.
@@ -66,7 +68,7 @@ reg [LANES*32-1:0] beat_reg;
 reg [ADDRESS-1:0]  write_reg = 0, read_reg = 0;
 reg [ADDRESS:0]    used_reg = 0;
 
-localparam DESCRIPTION = 256 + LENGTH + BEAT + 1 + USER;
+localparam DESCRIPTION = 256 + LENGTH + BEAT + 2 + USER;
 reg [DESCRIPTION-1:0] frame_mem [0:FRAMES-1];
 reg [FRAME-1:0]    frame_write_reg = 0, frame_read_reg = 0;
 reg [FRAME:0]      frames_reg = 0;
@@ -91,15 +93,20 @@ always @* begin
     for (i = 0; i < BYTES; i = i + 1)
         if (s_axis_tkeep[i]) kept = i[LENGTH-1:0] + 1'b1;
 end
+// The last word of 40 bytes is word 9, that of 52 bytes word 12.
+localparam [LENGTH-1:0] KEPT_OF_40 = 40 % BYTES;
+wire has_number = kept == KEPT_OF_40 ? s_axis_tdata[32*(9 % LANES) +: 32] != 0
+    : s_axis_tdata[32*(12 % LANES) +: 32] != 0;
 wire [LENGTH-1:0] before_last = {{LENGTH-BEAT{1'b0}}, stored_reg} * BYTES[LENGTH-1:0];
 
 wire [DESCRIPTION-1:0] description = {
     first ? s_axis_tdata[255:0] : head_reg,
     before_last + kept,
     fits ? stored_reg + 1'b1 : stored_reg,
+    has_number,
     too_long_reg || !fits,
     s_axis_tuser};
-assign {frame_head, frame_length, frame_beats, frame_too_long, frame_user} =
+assign {frame_head, frame_length, frame_beats, frame_has_number, frame_too_long, frame_user} =
     frame_mem[frame_read_reg];
 assign frame_valid = frames_reg != 0;
 wire leaves = frame_valid && frame_ready;

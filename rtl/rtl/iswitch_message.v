@@ -1,6 +1,7 @@
 // Reads a control message of iSwitch (Figure 5a, Table 2) from its first beat and its length. Bytes and limits are
 // those of olaf-wire/src/iswitch: a message that the software refuses as malformed is not `well_formed` here.
-// No state: one message in, its fields out, in the same cycle.
+// No state: one message in, its fields out, in the same cycle. The number that proves an address (030, `cookie.rs` of the
+// engine) is the last word of a longer Join, and of a longer Ack of a Join. 0 is no such number: the software refuses it.
 
 `resetall
 `timescale 1ns / 1ps
@@ -13,6 +14,8 @@ module iswitch_message #(
     // The first 32 bytes of the datagram, the first byte lowest.
     input  wire [255:0]       head,
     input  wire [LENGTH-1:0]  length,
+    // The last word of the datagram is not 0: asked for lengths of 40 and 52 bytes alone.
+    input  wire               has_number,
     output wire               well_formed,
     // One bit for each verb: bit 0 is Join (code 1), bit 7 is Ack (code 8).
     output wire [7:0]         verb,
@@ -74,7 +77,7 @@ generate
 endgenerate
 
 wire bare = code == 0 && what == 0;
-wire join_fits = length == 36 && code == 1 && what <= 1
+wire join_fits = (length == 36 || (length == 40 && has_number)) && code == 1 && what <= 1
     && wide_workers != 0 && wide_workers <= MAX_WORKERS
     && wide_contributors != 0 && wide_contributors <= wide_workers && packet_floats != 0;
 wire leave_fits = length == 12 && bare;
@@ -83,11 +86,16 @@ wire set_h_fits = length == 8 && bare && wide_h != 0 && wide_h <= MAX_WORKERS;
 wire packets_fit = length == 24 && bare && wide_index <= {20'd0, MAX_INDEX} - 64'd64;
 wire halt_fits = length == 16 && what == 0 && code >= 1 && code <= REASONS;
 // An Ack of a Join has further fields, which stand in the second beat and matter to nobody here.
-wire ack_fits = length == (what == 1 ? 48 : 16) && what >= 1 && what <= 8
+wire ack_is_long = what == 1 ? length == 48 || (length == 52 && has_number) : length == 16;
+wire ack_fits = ack_is_long && what >= 1 && what <= 8
     && code >= 1 && code <= 5 && wide_index <= {20'd0, MAX_INDEX};
 
 assign well_formed = |(verb & {ack_fits, halt_fits, packets_fit, packets_fit,
                                set_h_fits, reset_fits, leave_fits, join_fits});
+
+`ifdef FORMAL
+`include "iswitch_message_props.v"
+`endif
 
 endmodule
 

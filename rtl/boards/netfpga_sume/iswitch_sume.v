@@ -24,6 +24,8 @@ module iswitch_sume #(
     input  wire         axis_resetn,
     // Number of the first generation.
     input  wire [7:0]   epoch,
+    // Addresses of workers have to be proved: see iswitch_datapath.
+    input  wire         proofs,
 
     // The network ports.
     input  wire [255:0] s_axis_0_tdata,
@@ -98,7 +100,7 @@ wire [127:0] user;
 wire         is_result;
 
 iswitch_datapath #(.PORTS(4), .SLOTS(SLOTS), .USER(128)) datapath (
-    .clk(axis_aclk), .rst(!axis_resetn), .epoch(epoch),
+    .clk(axis_aclk), .rst(!axis_resetn), .epoch(epoch), .proofs(proofs),
     .s_axis_tdata({s_axis_3_tdata, s_axis_2_tdata, s_axis_1_tdata, s_axis_0_tdata}),
     .s_axis_tkeep({s_axis_3_tkeep, s_axis_2_tkeep, s_axis_1_tkeep, s_axis_0_tkeep}),
     .s_axis_tvalid({s_axis_3_tvalid, s_axis_2_tvalid, s_axis_1_tvalid, s_axis_0_tvalid}),

@@ -5,7 +5,7 @@ struct In {
     uint32_t tdata[16];
     uint64_t tkeep;
     Ask ask;
-    uint8_t rst, epoch, tuser, tvalid, tlast, tready;
+    uint8_t rst, epoch, proofs, tuser, tvalid, tlast, tready;
 };
 
 struct Out {
@@ -24,6 +24,7 @@ extern "C" void FUNCTION(settle)(Design* design, const In* in, Out* out) {
     model.clk = 0;
     model.rst = in->rst;
     model.epoch = in->epoch;
+    model.proofs = in->proofs;
     for (int i = 0; i < words; i++) model.s_axis_tdata[i] = in->tdata[i];
     model.s_axis_tkeep = in->tkeep;
     model.s_axis_tuser = in->tuser;

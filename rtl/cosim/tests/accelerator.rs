@@ -5,11 +5,12 @@ use olaf_cosim::accelerator::BROKEN;
 use olaf_cosim::accelerator::{Accelerator, Counters, FOUR_PORTS, NAMES, THREE_PORTS, compare};
 use olaf_cosim::{Mismatch, Run};
 
-const FOUR: Accelerator = Accelerator { shim: &FOUR_PORTS, ports: 4, slots: 4, lanes: 8, beats: 4 };
+const FOUR: Accelerator =
+    Accelerator { shim: &FOUR_PORTS, ports: 4, slots: 4, lanes: 8, beats: 4, proofs: false };
 #[cfg(feature = "long")]
 const WRONG: Accelerator = Accelerator { shim: &BROKEN, ..FOUR };
 const THREE: Accelerator =
-    Accelerator { shim: &THREE_PORTS, ports: 3, slots: 2, lanes: 16, beats: 3 };
+    Accelerator { shim: &THREE_PORTS, ports: 3, slots: 2, lanes: 16, beats: 3, proofs: false };
 
 /// The run was not vacuous: every counter has counted.
 fn all_counted(what: &str, found: Result<Counters, Mismatch>) {
@@ -34,6 +35,14 @@ fn four_ports_of_256_bit() {
 #[test]
 fn three_ports_of_512_bit() {
     all_counted("3 ports", compare(THREE, Run::from_environment(2, 100_000)));
+}
+
+#[test]
+fn where_addresses_have_to_be_proved_only_a_confirmed_join_counts() {
+    let four = Accelerator { proofs: true, ..FOUR };
+    all_counted("4 ports, proofs", compare(four, Run::from_environment(3, 100_000)));
+    let three = Accelerator { proofs: true, ..THREE };
+    all_counted("3 ports, proofs", compare(three, Run::from_environment(4, 100_000)));
 }
 
 #[cfg(feature = "long")]

@@ -3,9 +3,10 @@
 
 // A datagram that is offered stays, unchanged, until it is taken. It is of a port.
 reg past = 0, past_rst, past_waits, past_job;
-localparam OFFER = 256 + LENGTH + BEAT + PORT + 3;
+localparam OFFER = 256 + LENGTH + BEAT + PORT + 6;
 wire [OFFER-1:0] offer =
-    {s_head, s_length, s_beats, s_port, s_control, s_marked, s_too_long};
+    {s_head, s_length, s_beats, s_port, s_control, s_marked, s_too_long,
+     s_has_number, s_confirmed, proofs};
 reg [OFFER-1:0] past_offer;
 localparam JOB = BEAT + 4 + CELL + LENGTH + 1 + 64 + PORTS + 1;
 wire [JOB-1:0] job = {job_in, job_store, job_add, job_send, job_from_cell, job_cell, job_length,
@@ -73,7 +74,15 @@ always @* if (past && !past_rst) begin
     if (named_before) no_beats: assert (job_valid && job_in == 0);
 end
 
+// Where addresses have to be proved, a Join changes nothing unless the control plane confirms it.
+always @* if (past && !rst && deciding && proofs && !s_confirmed && s_head[7:0] == 1 && s_control) begin
+    unproven: assert (!ended && !began && s_ready && !join_refused && !message_of_no_member
+                      && !message_of_unknown_generation);
+end
+always @* if (past && !rst && joining && proofs) proven: assert (s_confirmed);
+
 always @* if (past && !rst) begin
+    cover (began && proofs && joining);
     cover (began && decided);
     cover (fate[0] && sends_sum);
     cover (named && sends_again && job_to != 0);

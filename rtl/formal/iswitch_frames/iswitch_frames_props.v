@@ -9,6 +9,12 @@ always @* assume (past || rst);
 always @* assume (s_axis_tdata[LANES*32-1:4] == 0 && &s_axis_tkeep && (rst == !past));
 `endif
 
+`ifdef ONLY_NUMBERS
+always @* assume (picked == 0 && rst == !past && !take && !frame_ready);
+always @* assume (&s_axis_tkeep || s_axis_tkeep == 32'hff || s_axis_tkeep == 32'hfffff);
+always @* assume (&s_axis_tkeep == !s_axis_tlast);
+`endif
+
 // The reader: beats are taken only of datagrams that have left. `owed` counts those that may still be taken.
 localparam COUNT = ADDRESS + 2;
 reg [COUNT-1:0] owed = 0;
@@ -17,8 +23,8 @@ always @(posedge clk) owed <= rst ? 0 : owed + (leaves ? frame_beats : 0) - take
 
 // Every stored beat belongs to one datagram: to one that left, to one that waits, or to the one that comes in.
 wire [FRAME-1:0] second = frame_read_reg + 1'b1;
-wire [BEAT-1:0] beats_first = frame_mem[frame_read_reg][1 + USER +: BEAT];
-wire [BEAT-1:0] beats_second = frame_mem[second][1 + USER +: BEAT];
+wire [BEAT-1:0] beats_first = frame_mem[frame_read_reg][2 + USER +: BEAT];
+wire [BEAT-1:0] beats_second = frame_mem[second][2 + USER +: BEAT];
 wire [COUNT-1:0] waiting = (frames_reg > 0 ? beats_first : 0) + (frames_reg > 1 ? beats_second : 0);
 always @* if (past) begin
     assert (frames_reg <= ALL_FRAMES && used_reg <= ALL);
@@ -70,6 +76,11 @@ always @* begin
     ones = 0;
     for (n = 0; n < BYTES; n = n + 1) ones = ones + s_axis_tkeep[n];
 end
+// Words 9 and 12 of the datagram, in its second beat.
+reg [31:0] word_9, word_12;
+wire [31:0] word_9_now = beats == 1 ? s_axis_tdata[63:32] : word_9;
+wire [31:0] word_12_now = beats == 1 ? s_axis_tdata[159:128] : word_12;
+reg picked_number_of_40, picked_number_of_52;
 wire whole = (s_axis_tkeep & (s_axis_tkeep + 1'b1)) == 0;
 wire full = &s_axis_tkeep;
 reg [255:0] picked_head;
@@ -80,6 +91,7 @@ reg picked_plain, picked_too_long, known = 0;
 always @(posedge clk) begin
     if (comes) begin
         if (beats == 0) start <= s_axis_tdata[255:0];
+        {word_9, word_12} <= {word_9_now, word_12_now};
         beats <= s_axis_tlast ? 0 : beats + (beats <= BEATS);
         bytes <= s_axis_tlast ? 0 : beats <= BEATS ? bytes + ones : bytes;
         plain <= s_axis_tlast || (plain && full);
@@ -94,13 +106,15 @@ always @(posedge clk) begin
         picked_user <= s_axis_tuser;
         picked_plain <= plain && whole;
         picked_too_long <= beats >= BEATS;
+        picked_number_of_40 <= word_9_now != 0;
+        picked_number_of_52 <= word_12_now != 0;
     end
     if (leaves && frames_left == picked) known <= 0;
     if (rst) {beats, bytes, frames_came, frames_left, known} <= 0;
     if (rst) plain <= 1;
 end
 wire [DESCRIPTION-1:0] of_picked = frame_mem[picked[FRAME-1:0]];
-wire [LENGTH-1:0] length_of_picked = of_picked[1 + USER + BEAT +: LENGTH];
+wire [LENGTH-1:0] length_of_picked = of_picked[2 + USER + BEAT +: LENGTH];
 always @* if (past) begin
     assert (frames_came[FRAME-1:0] == frame_write_reg && frames_left[FRAME-1:0] == frame_read_reg);
     assert (frames_came - frames_left == frames_reg);
@@ -114,16 +128,24 @@ always @* if (past) begin
 `endif
     if (known) begin
         assert (of_picked[DESCRIPTION-1 -: 256] == picked_head && of_picked[USER-1:0] == picked_user);
-        assert (of_picked[USER +: 1 + BEAT] == {picked_beats, picked_too_long});
+        assert (of_picked[USER + 2 +: BEAT] == picked_beats && of_picked[USER] == picked_too_long);
 `ifndef ONLY_FULL_BEATS
-        if (picked_plain && !picked_too_long) assert (length_of_picked == picked_length);
+        if (picked_plain && !picked_too_long) begin
+            assert (length_of_picked == picked_length);
+            if (picked_length == 40) assert (of_picked[USER + 1] == picked_number_of_40);
+            if (picked_length == 52) assert (of_picked[USER + 1] == picked_number_of_52);
+        end
 `endif
     end
     if (known && frames_ahead == 0) begin
         offered: assert (frame_valid && frame_head == picked_head && frame_user == picked_user);
         its_beats: assert (frame_beats == picked_beats && frame_too_long == picked_too_long);
 `ifndef ONLY_FULL_BEATS
-        if (picked_plain && !frame_too_long) its_length: assert (frame_length == picked_length);
+        if (picked_plain && !frame_too_long) begin
+            its_length: assert (frame_length == picked_length);
+            if (frame_length == 40) number_of_40: assert (frame_has_number == picked_number_of_40);
+            if (frame_length == 52) number_of_52: assert (frame_has_number == picked_number_of_52);
+        end
 `endif
     end
 end
@@ -132,5 +154,6 @@ always @* if (past) begin
     blocked: cover (s_axis_tvalid && !s_axis_tready && used_reg == ALL && stored_reg != 0);
     longest: cover (leaves && known && frames_ahead == 0 && picked_plain && frame_length == BEATS*BYTES);
     too_long: cover (leaves && frame_too_long && used_reg == LONGEST);
+    numbered: cover (leaves && known && frames_ahead == 0 && frame_length == 52 && frame_has_number);
     last_one: cover (past_taken && watched == 5);
 end

@@ -50,7 +50,7 @@ class Bench:
     async def begin(self) -> None:
         dut = self.dut
         cocotb.start_soon(Clock(dut.clk, 4, unit="ns").start(start_high=False))
-        dut.rst.value, dut.epoch.value = 1, EPOCH
+        dut.rst.value, dut.epoch.value, dut.proofs.value = 1, EPOCH, 0
         for name in ("s_axis_tvalid", "m_axis_tready", "s_axil_awvalid", "s_axil_wvalid"):
             getattr(dut, name).value = 0
         for name in ("s_axil_bready", "s_axil_arvalid", "s_axil_rready"):

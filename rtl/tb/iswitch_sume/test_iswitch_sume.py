@@ -64,6 +64,7 @@ class Bench:
         dut = self.dut
         cocotb.start_soon(Clock(dut.axis_aclk, 5, unit="ns").start(start_high=False))
         dut.axis_resetn.value, dut.epoch.value, dut.m_axis_tready.value = 0, 9, 0
+        dut.proofs.value = 0
         for sender in self.rx:
             sender.pin("tvalid").value = 0
         for name in axil.IDLE:

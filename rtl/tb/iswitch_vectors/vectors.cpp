@@ -41,7 +41,7 @@ struct Bench {
     std::vector<Left> left;
 
     Bench() {
-        design.clk = 0, design.rst = 1, design.epoch = 1;
+        design.clk = 0, design.rst = 1, design.epoch = 1, design.proofs = 0;
         design.s_axis_tvalid = 0, design.m_axis_tready = 1;
         design.s_axil_awvalid = design.s_axil_wvalid = design.s_axil_arvalid = 0;
         for (int i = 0; i < 4; i++) tick();

@@ -56,12 +56,14 @@ def seg(generation: int, index: int, *, last: bool = False, missing: int = 0) ->
 
 
 def join(job: int, session: int, workers: int, **other: int) -> bytes:
+    """With another number than 0, it ends with this proof of the sender's address."""
     about = {"generation": 0, "sender": 0, "rank": ANY, "contributors": 1} | other
+    number = other.get("number", 0)
     return struct.pack(
         ">BBBBIIIIIIII",
         *(JOIN, about["generation"], 1, about["sender"], job, session, about["rank"], workers),
         *(about["contributors"], other.get("packet_floats", 14), other.get("operations", ANY), 7),
-    )
+    ) + (struct.pack(">I", number) if number else b"")
 
 
 def packets(verb: int, generation: int, index: int, mask: int) -> bytes:
@@ -178,6 +180,9 @@ class Traffic:
 
     def spoilt(self, body: bytes) -> bytes:
         chance = self.chance
+        if len(body) in (36, 48) and chance.random() < 0.5:
+            # 0 is no number that a Join or an Ack may end with.
+            return body + bytes([0, 0, 0, chance.choice([0, 0, 1])])
         if chance.random() < 0.5 or len(body) < 2:
             return chance.randbytes(chance.choice([1, 4, 8, 11, 13, 36, 50, 4 * self.most_floats]))
         # Not the number of a vector: the accelerator takes fewer of them.
@@ -194,6 +199,7 @@ class Traffic:
             other |= {"sender": 1, "contributors": chance.randrange(1, self.workers + 1)}
         if chance.random() < 0.05:
             other |= {"generation": self.golden.generation, "operations": 3}
+        other["number"] = chance.choice([0, 1, 1 << 31, chance.getrandbits(32)])
         other["packet_floats"] = chance.randrange(self.most_floats // 2, self.most_floats + 1)
         job = 7 if chance.random() < 0.97 else 8
         # A life that stays joins with the same session.
@@ -217,7 +223,10 @@ class Traffic:
                 h = chance.choice([*range(self.ports + 2), 2048])
                 return struct.pack(">BBHI", SET_H, generation, 0, h)
             case verb if verb == ACK:
-                return struct.pack(">BBBBIQ", ACK, generation, 1, ACK, 3, index)
+                of_join = chance.random() < 0.3
+                ack = struct.pack(">BBBBIQ", ACK, generation, 1, JOIN if of_join else ACK, 3, index)
+                number = struct.pack(">I", chance.choice([0, 0, 256]))
+                return ack + of_join * (bytes(32) + number * chance.randrange(2))
             case verb if verb == LEAVE:
                 self.leaver = port
                 return struct.pack(">BBHII", LEAVE, generation, 0, 7, 50 + port)

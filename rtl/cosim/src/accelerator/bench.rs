@@ -26,6 +26,8 @@ pub struct Accelerator {
     pub lanes: usize,
     /// `BEATS` of the longest datagram.
     pub beats: usize,
+    /// Addresses have to be proved.
+    pub proofs: bool,
 }
 
 impl Accelerator {
@@ -36,6 +38,12 @@ impl Accelerator {
     /// Bytes of the longest datagram.
     fn longest(&self) -> usize {
         4 * self.lanes * self.beats
+    }
+
+    /// The engine's switch, as after a reset. It draws a secret of its own where addresses have to be proved.
+    fn twin(&self, epoch: u8, chance: &mut Rng) -> Twin {
+        let secret = self.proofs.then(|| chance.fork());
+        Twin::new(self.slots, self.longest(), epoch, secret)
     }
 }
 
@@ -96,11 +104,11 @@ impl Bench {
         Self {
             of,
             design: Design::new(of.shim, seed),
-            chance,
             traffic: Traffic::new(limits),
             source: Source::new(),
             sink: Sink::new(),
-            twin: Twin::new(of.slots, of.longest(), epoch),
+            twin: of.twin(epoch, &mut chance),
+            chance,
             reader: Reader::default(),
             phase: Phase::Traffic,
             reset: true,
@@ -133,7 +141,8 @@ impl Bench {
     }
 
     fn pins(&mut self) -> In {
-        let mut pins = In { rst: self.reset, epoch: self.epoch, ..In::default() };
+        let (epoch, proofs) = (self.epoch, self.of.proofs);
+        let mut pins = In { rst: self.reset, epoch, proofs, ..In::default() };
         if self.phase != Phase::Traffic {
             self.sink.drain();
         }
@@ -160,7 +169,7 @@ impl Bench {
     /// A reset forgets everything, in the hardware and here. The number of the first generation is read in it.
     fn restart(&mut self) {
         self.reset = false;
-        self.twin = Twin::new(self.of.slots, self.of.longest(), self.epoch);
+        self.twin = self.of.twin(self.epoch, &mut self.chance);
         self.epoch = self.chance.u8(..);
         self.source.reset();
         self.sink.reset();

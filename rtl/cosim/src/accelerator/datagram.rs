@@ -19,6 +19,8 @@ pub(super) struct Datagram {
     pub(super) control: bool,
     /// The path was congested (ECN).
     pub(super) marked: bool,
+    /// The control plane sent it. Of what leaves, this is not said.
+    pub(super) confirmed: bool,
 }
 
 /// A datagram that goes in, beat by beat.
@@ -59,8 +61,11 @@ impl Shape {
     pub(super) fn offer(self, datagram: Datagram, padding: u8) -> Offered {
         let bits = self.port_bits();
         let port = datagram.ports.trailing_zeros() as u16;
-        let user =
-            u16::from(datagram.marked) << (bits + 1) | u16::from(datagram.control) << bits | port;
+        let bit = |is: bool, place: u32| u16::from(is) << place;
+        let user = bit(datagram.confirmed, bits + 2)
+            | bit(datagram.marked, bits + 1)
+            | bit(datagram.control, bits)
+            | port;
         let beat = |bytes: &[u8]| {
             let mut whole = [padding; 64];
             whole[..bytes.len()].copy_from_slice(bytes);
@@ -96,6 +101,7 @@ impl Shape {
             ports: user & ((1 << self.ports) - 1),
             control: user >> self.ports & 1 == 1,
             marked: user >> (self.ports + 1) & 1 == 1,
+            confirmed: false,
         })
     }
 }

@@ -13,6 +13,7 @@ pub struct In {
     pub(super) ask: Ask,
     pub(super) rst: bool,
     pub(super) epoch: u8,
+    pub(super) proofs: bool,
     pub(super) tuser: u8,
     pub(super) tvalid: bool,
     pub(super) tlast: bool,

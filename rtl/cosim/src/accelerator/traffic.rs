@@ -6,7 +6,8 @@ use crate::accelerator::twin::View;
 use fastrand::Rng;
 use olaf_wire::iswitch::offsets::{control, join, leave};
 use olaf_wire::iswitch::{
-    ANY, Ack, Action, Control, Halt, Join, Leave, Outcome, Packets, SEG, Seg, Sender, emit_seg,
+    ANY, Ack, Action, Admission, Control, Halt, Join, Leave, Outcome, Packets, SEG, Seg, Sender,
+    emit_seg,
 };
 use olaf_wire::{JobId, Session, reduce::Reason};
 
@@ -87,7 +88,13 @@ impl Traffic {
             self.keep_to_differences(&mut body, is_message, port);
         }
         let marked = chance.u8(..10) == 0;
-        Datagram { body, ports: 1 << port, control: is_message, marked }
+        let confirmed = match Control::parse(&body) {
+            // The control plane sends a Join again if its number is that of the address. In the name of a port, as
+            // each datagram here: which of the two it was is nobody's matter.
+            Ok(Control::Join(join)) if is_message => number_of(view, port) == Some(join.nonce),
+            _ => chance.bool(),
+        };
+        Datagram { body, ports: 1 << port, control: is_message, marked, confirmed }
     }
 
     /// Other bytes, another length, or another byte.
@@ -97,13 +104,18 @@ impl Traffic {
             0 => body.resize(*pick(chance, &[0, 0, 1, 4, 7, 8, 9, 11, 12, 13, 36, 50, longest]), 7),
             // Longer than the hardware keeps.
             1 => body.resize(longest + chance.usize(1..4 * self.limits.longest), 1),
+            // A message that ends with a number, or with 0 in its place.
             2 => {
-                body.resize(*pick(chance, &[4, 8, 12, 16, 24, 36, 48, 50, longest]), 0);
+                body.resize(*pick(chance, &[36, 48]), 0);
+                body.resize(body.len() + 4, *pick(chance, &[0, 0, 7]));
+            }
+            3 => {
+                body.resize(*pick(chance, &[4, 8, 12, 16, 24, 36, 40, 48, 50, 52, longest]), 0);
                 chance.fill(body);
             }
             _ if body.is_empty() => {}
             _ => {
-                let at = chance.usize(..body.len().min(36));
+                let at = chance.usize(..body.len().min(52));
                 body[at] = chance.u8(..);
             }
         }
@@ -157,7 +169,7 @@ impl Traffic {
             packet_floats: chance.u32(self.limits.longest as u32 / 2..=self.limits.longest as u32),
             operations: if gives_up { 3 } else { ANY },
             sent_at_us: chance.u32(..),
-            nonce: 0,
+            nonce: number(chance, view, port),
         };
         written(&Control::Join(message))
     }
@@ -179,11 +191,10 @@ impl Traffic {
             }
             22..30 => Control::Ack(Ack {
                 generation,
-                action: Action::Ack,
                 outcome: Outcome::Success,
                 sent_at_us,
                 index,
-                admission: None,
+                ..answer(chance, view, port)
             }),
             30..33 => {
                 self.leaver = Some(port);
@@ -238,6 +249,36 @@ impl Traffic {
             body.extend_from_slice(&float(chance, self.spell.wild).to_le_bytes());
         }
         body
+    }
+}
+
+/// The number that proves the address of a port, as the engine said.
+fn number_of(view: &View, port: usize) -> Option<u32> {
+    view.numbers.get(port).copied().flatten()
+}
+
+/// The last word of a Join: mostly what was asked for, otherwise none or a wrong one.
+fn number(chance: &mut Rng, view: &View, port: usize) -> u32 {
+    match chance.u8(..10) {
+        0 => 0,
+        // That of another port, or any.
+        1 => view.numbers.iter().flatten().next().copied().unwrap_or(chance.u32(..)),
+        2 => 1 << chance.u8(..32),
+        _ => number_of(view, port).unwrap_or(0),
+    }
+}
+
+/// An Ack of an Ack, or sometimes of a Join, with a number and without.
+fn answer(chance: &mut Rng, view: &View, port: usize) -> Ack {
+    let of_join = chance.u8(..3) == 0;
+    let admission = Admission { nonce: number(chance, view, port), ..Admission::default() };
+    Ack {
+        generation: 0,
+        action: if of_join { Action::Join } else { Action::Ack },
+        outcome: Outcome::Success,
+        sent_at_us: 0,
+        index: 0,
+        admission: of_join.then_some(admission),
     }
 }
 

@@ -3,11 +3,14 @@
 use crate::accelerator::counters::{COUNTERS, Counters, NAMES};
 use crate::accelerator::datagram::Datagram;
 use crate::mismatch::same;
+use fastrand::Rng;
 use olaf_engine::switch::iswitch::{Config, Switch};
 use olaf_engine::{
     DropReason, Ecn, Engine, Instant, PeerId, PortId, Receivers, Source, TrafficClass, Verdict,
 };
-use olaf_wire::iswitch::{Action, CONTROL_CLASS, Control, DATA_CLASS, Outcome, SEG};
+use olaf_wire::iswitch::{
+    Ack, Action, Admission, CONTROL_CLASS, Control, DATA_CLASS, Outcome, SEG,
+};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use std::collections::VecDeque;
 
@@ -28,6 +31,8 @@ pub(super) struct View {
     pub(super) first: u64,
     /// Most floats of a packet.
     pub(super) packet_floats: usize,
+    /// The number that proves a port's address, if one has to.
+    pub(super) numbers: Vec<Option<u32>>,
 }
 
 /// The engine's switch.
@@ -42,10 +47,15 @@ pub(super) struct Twin {
 }
 
 impl Twin {
-    pub(super) fn new(slots: u32, longest: usize, epoch: u8) -> Self {
+    /// `secret`: addresses have to be proved, and this draws what the proofs are made of.
+    pub(super) fn new(slots: u32, longest: usize, epoch: u8, secret: Option<Rng>) -> Self {
         let config = Config { jobs: 1, slots, ..Config::default() };
+        let mut engine = Switch::new(config, epoch.into()).expect("a number of slots that can be");
+        if let Some(mut secret) = secret {
+            engine.demand_proofs(Box::new(move || secret.u32(..)));
+        }
         Self {
-            engine: Switch::new(config, epoch.into()).expect("a number of slots that can be"),
+            engine,
             longest,
             buffer: vec![0; MAX_DATAGRAM],
             expected: VecDeque::new(),
@@ -85,12 +95,28 @@ impl Twin {
                 let refused = matches!(answer, Ok(Control::Ack(ack))
                     if ack.action == Action::SetH && ack.outcome == Outcome::Refused);
                 self.count("set_h refused", refused.into());
+                if let Ok(Control::Ack(Ack { admission: Some(Admission { nonce, .. }), .. })) =
+                    answer
+                    && nonce != 0
+                {
+                    let port = out.to.as_slice()[0].0 as usize;
+                    if self.view.numbers.len() <= port {
+                        self.view.numbers.resize(port + 1, None);
+                    }
+                    self.view.numbers[port] = Some(nonce);
+                }
                 continue;
             }
             let ports = out.to.as_slice().iter().fold(0, |ports, peer| ports | 1 << peer.0);
             let marked = out.class.ecn() == Ecn::Marked;
             let body = body.to_vec();
-            self.expected.push_back(Datagram { body, ports, control: false, marked });
+            self.expected.push_back(Datagram {
+                body,
+                ports,
+                control: false,
+                marked,
+                confirmed: false,
+            });
             match out.to {
                 Receivers::One(_) => self.count("results again", 1),
                 Receivers::Many(to) => self.count("results", to.len() as u64),
@@ -106,6 +132,8 @@ impl Twin {
         let name = match (verdict, datagram.control) {
             // Counted by the table of sums.
             (Verdict::Absorb | Verdict::Drop(DropReason::Piece(_)), _) => return Ok(()),
+            // Counted as a Join alone.
+            (Verdict::Drop(DropReason::NotProven), true) => return Ok(()),
             (Verdict::Drop(DropReason::Malformed(_)), _) => "malformed",
             (Verdict::Drop(DropReason::UnknownGeneration), false) => "unknown_generation",
             (Verdict::Drop(DropReason::UnknownGeneration), true) => {
