@@ -125,6 +125,10 @@ end
 
 wire unused = &{1'b0, m_axil_wready};
 
+`ifdef FORMAL
+`include "axil_split_props.v"
+`endif
+
 endmodule
 
 `resetall

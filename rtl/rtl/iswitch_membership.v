@@ -209,6 +209,10 @@ always @(posedge clk) begin
     end
 end
 
+`ifdef FORMAL
+`include "iswitch_membership_props.v"
+`endif
+
 endmodule
 
 `resetall

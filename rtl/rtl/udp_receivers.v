@@ -156,6 +156,10 @@ always @(posedge clk) begin
     if (rst) rvalid_reg <= 1'b0;
 end
 
+`ifdef FORMAL
+`include "udp_receivers_props.v"
+`endif
+
 endmodule
 
 `resetall
