@@ -128,6 +128,10 @@ assign m_tagged_tuser = {tagged_user, tagged_marked, tagged_control, tagged_queu
 
 wire unused = &{1'b0, regular_marked, regular_control, regular_queue};
 
+`ifdef FORMAL
+`include "iswitch_input_arbiter_props.v"
+`endif
+
 endmodule
 
 `resetall

@@ -136,6 +136,10 @@ axil_block #(
     .s_axil_rvalid(s_axil_rvalid), .s_axil_rready(s_axil_rready)
 );
 
+`ifdef FORMAL
+`include "olaf_queue_counters_props.v"
+`endif
+
 endmodule
 
 `resetall
