@@ -9,6 +9,7 @@ mod checkpoint;
 mod collecting;
 mod forgetting;
 mod hostile;
+mod hostile_bounds;
 mod hostile_claims;
 mod layouts;
 mod merges;
