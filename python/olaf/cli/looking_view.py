@@ -201,6 +201,7 @@ def _sharing_controller(look: Look) -> Parts:
             f"failed: {job['failure']}" if job["failed"] else job["phase"],
             f"{job['heard']} of {job['hosts']}",
             f"{job['left']}",
+            duration(_s(job["silent_ns"])),
         ]
         for job in s["jobs"]
     ]
@@ -214,7 +215,7 @@ def _sharing_controller(look: Look) -> Parts:
             ("   timers late ", "dim"),
             _late(s["late"]),
         ),
-        _table(["job", "", "hosts heard", "left"], jobs),
+        _table(["job", "", "hosts heard", "left", "longest silence"], jobs),
         _table(["resource", "units in use"], used),
     ]
 

@@ -11,7 +11,7 @@ use olaf_engine::drop::Refused;
 use olaf_engine::report::{Report, walk};
 use olaf_engine::{Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why};
 use olaf_sched::JobId;
-use olaf_sched::protocol::{self, Controller, Foresight, Packet, Party};
+use olaf_sched::protocol::{self, Body, Controller, Foresight, Packet, Party};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -21,6 +21,8 @@ use std::sync::Arc;
 pub(super) struct ControllerEngine {
     pub(super) controller: Controller<Foresight>,
     hosts: BTreeMap<(JobId, u16), PeerId>,
+    /// When each host was heard last, until it says good-bye.
+    pub(super) heard: BTreeMap<(JobId, u16), Instant>,
     told: Arc<Told>,
     pub(super) granted: u64,
     pub(super) aborted: u64,
@@ -48,7 +50,8 @@ impl ControllerEngine {
     ) -> Self {
         let (granted, aborted, datagrams) = (0, 0, 0);
         let (lateness, refusals) = (Lateness::default(), Refusals::default());
-        Self { controller, hosts, told, granted, aborted, datagrams, lateness, refusals }
+        let heard = BTreeMap::new();
+        Self { controller, hosts, heard, told, granted, aborted, datagrams, lateness, refusals }
     }
 
     pub(super) const fn controller(&mut self) -> &mut Controller<Foresight> {
@@ -71,6 +74,11 @@ impl ControllerEngine {
         let Party::Host(rank) = packet.from else { return Err(Refused::WrongDirection) };
         if self.hosts.get(&(packet.job, rank)) != Some(&from.peer) {
             return Err(Refused::UnknownPeer);
+        }
+        if packet.body == Body::Bye {
+            self.heard.remove(&(packet.job, rank));
+        } else {
+            self.heard.insert((packet.job, rank), now);
         }
         self.controller.handle_packet(now.0, &packet);
         Ok(())
@@ -126,8 +134,8 @@ impl Engine for ControllerEngine {
         self.hosts.values().copied().for_each(keep);
     }
 
-    fn report(&self, _: Instant, to: &mut dyn Report) {
-        walk(&Shown::of(self), to);
+    fn report(&self, now: Instant, to: &mut dyn Report) {
+        walk(&Shown::of(self, now), to);
         self.refusals.report(to);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::engine::ControllerEngine;
 use crate::roles::sharing::waiting::Late;
+use olaf_engine::Instant;
 use olaf_sched::protocol::{Standing, Usage};
 use serde::Serialize;
 
@@ -26,6 +27,8 @@ struct Job {
     left: usize,
     /// The first host that was not heard yet.
     unheard: Option<u16>,
+    /// How long the host that was heard longest ago has been silent.
+    silent_ns: Option<u64>,
     failed: bool,
     failure: Option<String>,
 }
@@ -38,7 +41,7 @@ struct Resource {
 }
 
 impl Shown {
-    pub(super) fn of(engine: &ControllerEngine) -> Self {
+    pub(super) fn of(engine: &ControllerEngine, now: Instant) -> Self {
         let controller = &engine.controller;
         Self {
             granted: engine.granted,
@@ -47,18 +50,20 @@ impl Shown {
             timers: engine.lateness.total(),
             late: engine.lateness.shown(),
             superseded: controller.superseded(),
-            jobs: controller.standings().map(Job::of).collect(),
+            jobs: controller.standings().map(|one| Job::of(one, engine, now)).collect(),
             resources: controller.usages().into_iter().map(Resource::of).collect(),
         }
     }
 }
 
 impl Job {
-    fn of(standing: Standing) -> Self {
+    fn of(standing: Standing, engine: &ControllerEngine, now: Instant) -> Self {
         let Standing { job, phase, hosts, heard, left, unheard, failure } = standing;
+        let hosts_heard = engine.heard.range((job, 0)..=(job, u16::MAX));
+        let silent_ns = hosts_heard.map(|(_, at)| now.0.saturating_sub(at.0)).max();
         let failed = failure.is_some();
         let failure = failure.map(|why| why.to_string());
-        Self { job: job.0, phase, hosts, heard, left, unheard, failed, failure }
+        Self { job: job.0, phase, hosts, heard, left, unheard, silent_ns, failed, failure }
     }
 }
 

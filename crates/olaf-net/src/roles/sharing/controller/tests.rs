@@ -67,3 +67,40 @@ fn a_flood_of_strangers_is_counted_and_holds_nobody_up() {
     let report: Value = serde_json::from_str(&report).expect("JSON");
     assert_eq!(report["refused"], serde_json::json!({"not_ours": 50, "unknown_peer": 50}));
 }
+
+#[test]
+fn the_silence_of_a_job_is_that_of_the_host_that_was_heard_longest_ago() {
+    use super::engine::ControllerEngine;
+    use olaf_engine::{Engine, PeerId, Source, Verdict};
+    use olaf_sched::protocol::Timing;
+    let policy = Foresight::new(olaf_sched::sharing::Policy::None, 0, BTreeMap::new());
+    let mut controller = Controller::new(1, 0, Timing::default(), BTreeMap::new(), policy);
+    let needs = Needs { hosts: 3, resources: vec![], units: 1 };
+    controller.submit(0, JobId(1), needs).expect("it needs nothing");
+    let hosts = (0..3).map(|rank| ((JobId(1), rank), PeerId(rank.into()))).collect();
+    let mut engine = ControllerEngine::new(controller, hosts, Arc::default());
+    let silent = |engine: &ControllerEngine| {
+        let walk = |to: &mut dyn olaf_engine::report::Report| {
+            engine.report(olaf_engine::Instant(1000), to);
+        };
+        olaf_host::json::of(&|_| Value::Null, walk)["jobs"][0]["silent_ns"].clone()
+    };
+    assert_eq!(silent(&engine), Value::Null, "nobody was heard yet");
+    for (rank, at, body) in [
+        (0, 100, Body::Ready { next: 0, held: false }),
+        (1, 200, Body::Ready { next: 0, held: false }),
+        (0, 700, Body::Ready { next: 0, held: false }),
+    ] {
+        let ballot = Ballot { epoch: 1, round: 1 };
+        let (from, to) = (Party::Host(rank), Party::Controller);
+        let packet = Packet { job: JobId(1), ballot, from, to, body };
+        let source = Source::end(PeerId(rank.into()));
+        let verdict = engine.handle_packet(olaf_engine::Instant(at), source, &packet.emit());
+        assert_eq!(verdict, Verdict::Absorb);
+    }
+    assert_eq!(silent(&engine), 800, "of host 1");
+    let (from, to) = (Party::Host(1), Party::Controller);
+    let bye = Packet { job: JobId(1), ballot: Ballot::default(), from, to, body: Body::Bye };
+    engine.handle_packet(olaf_engine::Instant(800), Source::end(PeerId(1)), &bye.emit());
+    assert_eq!(silent(&engine), 300, "host 1 has left: its silence is no fault");
+}

@@ -59,6 +59,11 @@ pub(in super::super) const CONTROLLER: &[Row] = rows!(
         "Hosts of a job: that were heard by this controller, and that said good-bye.",
     ),
     gauge(
+        "jobs[job].silent_ns",
+        "olaf_sharing_job_silent_seconds",
+        "Time since the host of a job that was heard longest ago was heard.",
+    ),
+    gauge(
         "jobs[job].failed",
         "olaf_sharing_job_failed",
         "1: a host of the job is dead, or the job is stuck, and its tree is not down yet.",
