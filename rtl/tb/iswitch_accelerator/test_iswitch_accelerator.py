@@ -28,7 +28,10 @@ from iswitch_traffic import (
 @needs_engine
 @pytest.mark.parametrize(
     ("ports", "slots", "lanes", "beats", "cycles"),
-    [(4, 4, 8, 4, 3000), (2, 1, 8, 2, 1500), (3, 2, 16, 3, 1500), (8, 8, 8, 5, 1500)],
+    [
+        *((4, 4, 8, 4, 3000), (2, 1, 8, 2, 1500), (3, 2, 16, 3, 1500)),
+        pytest.param(8, 8, 8, 5, 1500, marks=pytest.mark.long),
+    ],
 )
 def test_accelerator(ports: int, slots: int, lanes: int, beats: int, cycles: int) -> None:
     parameters = {"PORTS": ports, "SLOTS": slots, "LANES": lanes, "BEATS": beats}

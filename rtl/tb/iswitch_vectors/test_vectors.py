@@ -9,6 +9,9 @@ import pytest
 from bench import RTL
 from verilated import verilated
 
+# They share a build.
+pytestmark = pytest.mark.xdist_group("iswitch_vectors")
+
 
 @pytest.fixture(scope="module", name="built")
 def _built() -> str:

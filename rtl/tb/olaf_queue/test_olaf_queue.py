@@ -22,8 +22,11 @@ def test_queue(slots: int, frame: int, block: int, gate: int) -> None:
     simulate("olaf_queue", "test_olaf_queue", parameters, cycles=2000)
 
 
-# The narrower the beats are, the fewer answers get through.
-@pytest.mark.parametrize(("data", "frames"), [(64, 600), (128, 400), (256, 400), (1024, 400)])
+# The narrower the beats are, the fewer answers get through. 128 lies between 64 and 256.
+@pytest.mark.parametrize(
+    ("data", "frames"),
+    [(64, 600), pytest.param(128, 400, marks=pytest.mark.long), (256, 400), (1024, 400)],
+)
 def test_queue_of_another_width(data: int, frames: int) -> None:
     parameters = {"SLOTS": 3, "FRAME": 200, "BLOCK": 0, "GATE": 1, "DATA": data}
     simulate("olaf_queue", "test_olaf_queue", parameters, cycles=frames)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -48,6 +49,7 @@ def verilated(
         *(str(RTL / "rtl" / f"{top}.v"), str(program)),
     ]
     # Verilator's own files are the same for all modules: compiled once, copied for the others.
+    # Tests run side by side, so a copy gets its name when it is whole.
     shared = RTL / "build" / "verilated" / "runtime" / version()
     shared.mkdir(parents=True, exist_ok=True)
     for name in RUNTIME:
@@ -56,5 +58,7 @@ def verilated(
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     for name in RUNTIME:
         if not (shared / name).exists():
-            shutil.copy(build / name, shared / name)
+            part = shared / f"{name}.{os.getpid()}"
+            shutil.copy(build / name, part)
+            part.replace(shared / name)
     return str(build / f"V{top}")
