@@ -47,3 +47,23 @@ fn a_worker_is_one_contributor_and_holds_no_more_than_was_sent() {
     trace.piece(1, 0, 1, 2.0);
     assert_eq!(trace.results(), [(alloc::vec![0, 1], 0, 3.0, 2)]);
 }
+
+#[test]
+fn a_good_bye_for_a_newer_generation_counts_from_its_workers_address_alone() {
+    let mut trace = Trace::with(2, Config::default());
+    // Worker 1 waited since the generation before.
+    let earlier = Address { generation: trace.generation - 1, ..trace.address(1) };
+    let leave = Leave { address: earlier, operation: u32::MAX };
+    let mut buf = [0; 256];
+    let len = leave.emit(&mut buf);
+    trace.recv(7, &buf[..len]);
+    trace.piece(0, 0, 1, 1.0);
+    trace.piece(1, 0, 1, 2.0);
+    assert_eq!(trace.results(), [(alloc::vec![0, 1], 0, 3.0, 2)], "a stranger ends nothing");
+    trace.recv(1, &buf[..len]);
+    let ended = trace
+        .sent()
+        .into_iter()
+        .any(|(_, out)| matches!(out, Out::Closed { culprit: 1, reason: Reason::Left, .. }));
+    assert!(ended, "the worker itself does");
+}
