@@ -6,10 +6,17 @@ mod classes;
 mod handshakes;
 mod weather;
 
+use super::answering::Answering;
 use super::*;
+use crate::engine::Receivers;
 use crate::time::Instant;
+use alloc::collections::VecDeque;
 use alloc::vec;
+use alloc::vec::Vec;
 use core::time::Duration;
+use olaf_wire::offsets::MAX_DATAGRAM;
+use olaf_wire::sealed::offsets::{handshake, trailer};
+use olaf_wire::sealed::{self, Handshake, Kind, Tag};
 
 const WORKER: PeerId = PeerId(1);
 const SWITCH: PeerId = PeerId(2);
