@@ -22,7 +22,10 @@ CONTROL_CLASS, DATA_CLASS, CONGESTED = 0x2B << 2, 0x23 << 2, 3
 JOIN, LEAVE, RESET, SET_H, FBCAST, HELP, HALT, ACK = range(1, 9)
 ANY = 0xFFFFFFFF
 DOWNLINK = 1
-NOW_NS = 1_000
+# The time moves with the datagrams, so that no member draws more than the software allows. No
+# worker is silent.
+BETWEEN_NS = 100_000_000
+SILENCE_MS = 365 * 24 * 3_600_000
 EPOCH = 250
 FATES = (
     *("taken", "late", "repeated", "held", "occupied", "closed", "too_early", "impossible"),
@@ -76,7 +79,9 @@ def software(slots: int, epoch: int) -> Any:
         sys.path.insert(0, str(PACKAGE))
     from olaf._olaf import Engine
 
-    return Engine("iswitch", json.dumps({"jobs": 1, "slots": slots}), epoch)
+    return Engine(
+        "iswitch", json.dumps({"jobs": 1, "slots": slots, "silence_ms": SILENCE_MS}), epoch
+    )
 
 
 @dataclass
@@ -88,6 +93,7 @@ class Golden:
     sent: list[Datagram] = field(default_factory=list)
     generation: int = 0
     engine: Any = None
+    now_ns: int = 1_000
 
     def __post_init__(self) -> None:
         self.engine = software(self.slots, self.epoch)
@@ -97,11 +103,12 @@ class Golden:
         traffic_class = CONTROL_CLASS if datagram.control else DATA_CLASS
         traffic_class |= CONGESTED if datagram.marked else 0
         peer = datagram.ports.bit_length() - 1
-        self.engine.handle_packet(NOW_NS, peer, datagram.body, DOWNLINK, traffic_class)
+        self.now_ns += BETWEEN_NS
+        self.engine.handle_packet(self.now_ns, peer, datagram.body, DOWNLINK, traffic_class)
         if datagram.control and 0 < len(datagram.body) <= longest:
             # The control plane gets the message as it is.
             self.sent.append(datagram)
-        while (out := self.engine.poll_transmit(NOW_NS, DOWNLINK)) is not None:
+        while (out := self.engine.poll_transmit(self.now_ns, DOWNLINK)) is not None:
             receivers, body, out_class = out
             if out_class & ~3 == DATA_CLASS:
                 ports = sum(1 << peer for peer in receivers)
@@ -111,7 +118,7 @@ class Golden:
                 self.generation = body[1]
 
     def report(self) -> dict[str, Any]:
-        return self.engine.report(NOW_NS)
+        return self.engine.report(self.now_ns)
 
     def first_incomplete(self) -> int:
         jobs = self.report()["jobs"]

@@ -13,9 +13,15 @@ use olaf_wire::iswitch::{
 };
 use olaf_wire::offsets::MAX_DATAGRAM;
 use std::collections::VecDeque;
+use std::time::Duration;
 
-/// Nothing here follows from time: the hardware has no clock, its control plane looks for silent workers.
-const NOW: Instant = Instant(1_000);
+/// The engine's time moves with the datagrams, so that no member draws more than the engine allows. Nothing else follows
+/// from time: the hardware has no clock, its control plane looks for silent workers.
+const BETWEEN: Duration = Duration::from_millis(100);
+/// No worker is silent for this time.
+const SILENCE: Duration = Duration::from_secs(365 * 24 * 3600);
+/// A number proves an address for this time at least.
+const PROVES: Duration = Duration::from_secs(600);
 const NOT_A_NUMBER: u32 = 0x7fc0_0000;
 
 /// What the workers know of the job.
@@ -38,6 +44,7 @@ pub(super) struct View {
 /// The engine's switch.
 pub(super) struct Twin {
     engine: Switch,
+    now: Instant,
     /// Bytes of the longest datagram that the hardware keeps.
     longest: usize,
     buffer: Vec<u8>,
@@ -49,13 +56,14 @@ pub(super) struct Twin {
 impl Twin {
     /// `secret`: addresses have to be proved, and this draws what the proofs are made of.
     pub(super) fn new(slots: u32, longest: usize, epoch: u8, secret: Option<Rng>) -> Self {
-        let config = Config { jobs: 1, slots, ..Config::default() };
+        let config = Config { jobs: 1, slots, silence: SILENCE, ..Config::default() };
         let mut engine = Switch::new(config, epoch.into()).expect("a number of slots that can be");
         if let Some(mut secret) = secret {
             engine.demand_proofs(Box::new(move || secret.u32(..)));
         }
         Self {
             engine,
+            now: Instant(1_000),
             longest,
             buffer: vec![0; MAX_DATAGRAM],
             expected: VecDeque::new(),
@@ -76,19 +84,27 @@ impl Twin {
 
     /// The hardware has taken a datagram.
     pub(super) fn take(&mut self, datagram: Datagram) -> Result<(), String> {
+        let before = self.now;
+        self.now = before + BETWEEN;
+        if periods(self.now) != periods(before) {
+            // A number that is on its way is still right.
+            self.view.numbers.clear();
+        }
         let peer = PeerId(datagram.ports.trailing_zeros());
         let dscp = if datagram.control { CONTROL_CLASS } else { DATA_CLASS };
         let ecn = if datagram.marked { Ecn::Marked } else { Ecn::NotCapable };
         let class = TrafficClass::new(dscp, ecn);
         let from = Source { port: PortId::DOWNLINK, peer, class };
-        let verdict = self.engine.handle_packet(NOW, from, &datagram.body);
+        let verdict = self.engine.handle_packet(self.now, from, &datagram.body);
         self.count("datagrams", 1);
         self.refused(verdict, &datagram)?;
         if datagram.control && (1..=self.longest).contains(&datagram.body.len()) {
             // The control plane gets the message as it is.
             self.expected.push_back(datagram);
         }
-        while let Some(out) = self.engine.poll_transmit(NOW, PortId::DOWNLINK, &mut self.buffer) {
+        while let Some(out) =
+            self.engine.poll_transmit(self.now, PortId::DOWNLINK, &mut self.buffer)
+        {
             let body = &self.buffer[..out.len];
             if out.class.dscp() != DATA_CLASS {
                 let answer = Control::parse(body);
@@ -152,7 +168,7 @@ impl Twin {
     }
 
     fn look(&mut self) {
-        let mut statistics = self.engine.statistics(NOW);
+        let mut statistics = self.engine.statistics(self.now);
         let view = &mut self.view;
         view.has_job = !statistics.jobs.is_empty();
         view.members.clear();
@@ -192,7 +208,7 @@ impl Twin {
 
     /// What the hardware must have counted when everything has left.
     pub(super) fn counters(&self) -> Counters {
-        let statistics = self.engine.statistics(NOW);
+        let statistics = self.engine.statistics(self.now);
         let pieces = &statistics.pieces;
         let of = |counts: &std::collections::BTreeMap<&'static str, u64>, name: &str| {
             counts.get(name).copied().unwrap_or(0)
@@ -217,4 +233,8 @@ impl Twin {
             _ => self.counted[place],
         })
     }
+}
+
+fn periods(now: Instant) -> u128 {
+    u128::from(now.0) / PROVES.as_nanos()
 }
