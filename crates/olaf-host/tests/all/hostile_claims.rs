@@ -171,6 +171,29 @@ fn an_offer_that_begins_anew_again_and_again_keeps_no_other_model_out() {
     }));
 }
 
+/// A new segment each 200 ms is never too late by itself.
+#[test]
+fn an_offer_that_trickles_keeps_no_other_model_out() {
+    assert!(honest_model_comes(|several, turn| {
+        let _ = several.offers(1, 0, turn / 2);
+    }));
+}
+
+/// 1 Mbit/s, 100 ms and 5 % loss: a segment of 1,400 bytes takes 12 ms, and of each window of 64 some come a
+/// round trip later. Another worker asks all the time.
+#[test]
+fn an_offer_over_a_slow_path_is_waited_for() {
+    let mut several = Several::new();
+    several.joins(1, 0);
+    for segment in 0..SEGMENTS {
+        several.passes(12 * 106 / 100 + 100 * u64::from(segment.is_multiple_of(16)));
+        several.joins(1, 0);
+        assert_eq!(several.joins(2, 0), None, "segment {segment}");
+        several.offers(1, 0, segment).unwrap();
+    }
+    assert!(several.server.model(JobId(2)).is_some());
+}
+
 #[test]
 fn a_worker_may_offer_a_newer_model_than_it_began_with() {
     let mut several = Several::new();

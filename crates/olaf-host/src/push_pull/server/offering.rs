@@ -9,6 +9,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
+use olaf_engine::party::Shape;
 use olaf_engine::{Event, Instant, PeerId, Refused};
 use olaf_wire::update::read_lanes;
 use olaf_wire::{
@@ -24,6 +25,7 @@ pub(super) struct Offer {
     present: Present,
     /// How often it began anew with a newer model.
     renewed: u32,
+    began: Instant,
     last_progress: Instant,
     /// To its worker and back, as the worker says; zero while it does not know.
     round_trip: Duration,
@@ -33,6 +35,13 @@ pub(super) struct Offer {
 const MOST_RENEWED: u32 = 8;
 /// Nobody's round trip is taken to be longer: a claim must not hold up a job.
 const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(4);
+
+/// A whole offer may take this many times the patience for one segment, and the time that its bytes take at
+/// [`SLOWEST_BYTES_A_SECOND`].
+const PATIENCES: u32 = 8;
+/// An eighth of 1 Mbit/s. What is lost and the round trips between two windows of an offer take less than as
+/// much again as its bytes do.
+const SLOWEST_BYTES_A_SECOND: u64 = 125_000 / 8;
 
 impl Job {
     /// A job without a model takes one worker's; of several that offer, the one that has seen
@@ -51,7 +60,8 @@ impl Job {
         }
         let better = self.offer.as_ref().is_none_or(|offer| {
             let same = offer.worker == join.address.worker && offer.session == join.address.session;
-            let stuck = offer.is_stuck(now, patience, self.members.get(&offer.worker));
+            let stuck = offer.is_stuck(now, patience, self.members.get(&offer.worker))
+                || offer.takes_too_long(now, patience, self.shape);
             let better = join.have_version > offer.version;
             !same && (better || stuck)
         });
@@ -69,6 +79,7 @@ impl Job {
                 segments: BTreeMap::new(),
                 present: Present::none_of(self.shape.segments()),
                 renewed: 0,
+                began: now,
                 last_progress: now,
                 round_trip: Duration::from_micros(u64::from(join.path.round_trip_us)),
             });
@@ -159,6 +170,17 @@ impl Offer {
         now.since(self.last_progress) >= patience.max(round_trip * 3)
     }
 
+    /// Whether the whole offer has taken longer than over a slow path. A worker could otherwise send a segment
+    /// now and then, and keep its job from beginning.
+    fn takes_too_long(&self, now: Instant, patience: Duration, shape: Shape) -> bool {
+        let segment = patience.max(self.round_trip.min(LONGEST_ROUND_TRIP) * 3);
+        let bytes = u64::from(shape.parameters) * 4;
+        let slowest = Duration::from_secs(1).saturating_mul(
+            u32::try_from(bytes.div_ceil(SLOWEST_BYTES_A_SECOND)).unwrap_or(u32::MAX),
+        );
+        now.since(self.began) >= slowest + segment * PATIENCES
+    }
+
     fn is_by(&self, address: &Address) -> bool {
         self.worker == address.worker && self.session == address.session
     }
@@ -216,5 +238,32 @@ impl Server {
             };
             self.answers.control(member.peer, welcome);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A million parameters over 1 Mbit/s take 32 s, and less than twice that with losses and round trips.
+    #[test]
+    fn a_large_model_over_a_slow_path_has_the_time_that_it_takes() {
+        let shape = Shape { parameters: 1_000_000, segment_lanes: 350 };
+        let offer = Offer {
+            worker: WorkerId(1),
+            session: Session(1),
+            version: 0,
+            segments: BTreeMap::new(),
+            present: Present::none_of(shape.segments()),
+            renewed: 0,
+            began: Instant(0),
+            last_progress: Instant(0),
+            round_trip: Duration::from_millis(100),
+        };
+        let after = |seconds: u64| {
+            let now = Instant(seconds * 1_000_000_000);
+            offer.takes_too_long(now, Duration::from_millis(300), shape)
+        };
+        assert_eq!([64, 250, 260].map(after), [false, false, true]);
     }
 }
