@@ -25,6 +25,8 @@ pub(super) struct Member {
     pub(super) contributors: u32,
     pub(super) heard: Instant,
     pub(super) has_left: bool,
+    /// The newest operation of which an event told that a lane of this member is no finite number.
+    pub(super) told_not_finite: Option<u32>,
     /// The results that it alone got.
     pub(super) draws: Draws,
 }
@@ -89,8 +91,6 @@ pub(super) struct Generation {
     /// Members whose pieces were refused because a lane was no finite number, by block. The block goes
     /// without them.
     refused: BTreeMap<u32, RankSet>,
-    /// The rank and the operation of the newest event about a lane that is no finite number.
-    pub(super) told_not_finite: Option<(u32, u32)>,
     /// None at the uppermost switch.
     pub(super) above: Option<Above>,
 }
@@ -145,7 +145,6 @@ impl Generation {
             occupied: BTreeMap::new(),
             asked_in_vain: None,
             refused: BTreeMap::new(),
-            told_not_finite: None,
             above,
         };
         generation.regroup();

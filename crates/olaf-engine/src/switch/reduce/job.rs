@@ -75,6 +75,11 @@ impl Job {
         self.current.iter_mut().chain(&mut self.previous)
     }
 
+    /// When its next block is overdue.
+    pub(super) fn overdue(&self) -> Option<Instant> {
+        self.generations().filter_map(|one| one.pool.next_deadline()).min()
+    }
+
     /// Workers behind those in the lobby.
     pub(super) fn contributors(&self) -> u32 {
         let each = self.lobby.values().map(|candidate| candidate.contributors);

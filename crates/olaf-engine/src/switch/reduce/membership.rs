@@ -251,6 +251,7 @@ impl Switch {
         job.current = Some(generation);
         self.counters.generations += 1;
         self.event(id, SumEvent::GenerationBegan { generation: number, workers: members });
+        self.plan(id);
     }
 
     fn beginning(
@@ -278,6 +279,7 @@ impl Switch {
             contributors: candidate.contributors,
             heard: candidate.heard,
             has_left: false,
+            told_not_finite: None,
             draws: Draws::default(),
         });
         // The shortest deadline that a worker asked for, or else the switch's own.
@@ -411,6 +413,7 @@ impl Switch {
             culprit: culprit.map(|peer| (end.culprit, peer)),
         };
         self.event(job, event);
+        self.plan(job);
     }
 
     /// A lower switch has ended its generation.

@@ -29,7 +29,7 @@ use crate::engine::{Engine, Source, Transmit, Verdict, Why};
 use crate::event::{Event, Log, SumEvent};
 use crate::ids::{JobId, PeerId, PortId, Session};
 use crate::keys::ConfigError;
-use crate::party::{Chance, Cookies, Joins, LOOKS};
+use crate::party::{Chance, Cookies, Deadlines, Joins, LOOKS};
 use crate::report::{self, Report};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
@@ -44,6 +44,8 @@ use outbox::{Message, Outbox, Outgoing};
 pub struct Switch {
     config: Config,
     jobs: BTreeMap<JobId, Job>,
+    /// When the next block of each job is overdue.
+    deadlines: Deadlines<JobId>,
     next_generation: u32,
     cookies: Cookies,
     senders: Joins<JobId>,
@@ -70,6 +72,7 @@ impl Switch {
             cookies: Cookies::default(),
             senders: Joins::default(),
             jobs: BTreeMap::new(),
+            deadlines: Deadlines::default(),
             next_generation: epoch.max(1),
             counters: Counters::default(),
             events: Log::default(),
@@ -187,6 +190,9 @@ impl Engine for Switch {
         if let Verdict::Drop(reason) = verdict {
             self.counters.refuse(reason);
         }
+        if let Some(job) = olaf_wire::reduce::job_of(bytes) {
+            self.plan(JobId(job));
+        }
         verdict
     }
 
@@ -240,9 +246,8 @@ impl Engine for Switch {
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
         let departure = self.out.next_departure().map(|at| (at, Why::Departure));
-        let generations = self.jobs.values().flat_map(Job::generations);
-        let overdue = generations.filter_map(|one| one.pool.next_deadline()).min();
-        let overdue = overdue.map(|at| (at, Why::BlockDeadline));
+        debug_assert_eq!(self.deadlines.next(), self.jobs.values().filter_map(Job::overdue).min());
+        let overdue = self.deadlines.next().map(|at| (at, Why::BlockDeadline));
         let silence =
             (!self.jobs.is_empty()).then_some((self.next_silence_check, Why::SilenceCheck));
         let has_upstream = self.out.above().is_some() && !self.jobs.is_empty();

@@ -2,6 +2,7 @@
 
 use super::Switch;
 use super::generation::{End, Generation};
+use super::job::Job;
 use super::membership::culprit_is;
 use super::outbox::{Message, Outbox, Outgoing};
 use super::shapes::Misfit;
@@ -10,6 +11,7 @@ use crate::blocks::pool::{Asked, Met, Piece as Table, Reason as TableReason, Sta
 use crate::drop::DropReason;
 use crate::engine::{Ecn, Receivers, Source, Verdict};
 use crate::event::SumEvent;
+use crate::ids::JobId;
 use crate::time::Instant;
 use olaf_wire::Refusal;
 use olaf_wire::reduce::{
@@ -159,14 +161,16 @@ impl Switch {
         }
     }
 
-    /// Tells of a lane that is no finite number: once for each worker's operation.
+    /// Tells of a lane that is no finite number: once for each worker's operation, and not for an older one.
     fn tell_of_non_finite(&mut self, address: &Address, operation: u32) {
         let job = self.jobs.get_mut(&address.job);
         let Some(generation) = job.and_then(|job| job.generation(address.generation)) else {
             return;
         };
         let rank = generation.name(address.rank);
-        if generation.told_not_finite.replace((rank, operation)) != Some((rank, operation)) {
+        let member = &mut generation.members[address.rank as usize];
+        if member.told_not_finite.is_none_or(|newest| newest < operation) {
+            member.told_not_finite = Some(operation);
             self.event(address.job, SumEvent::NonFinite { rank, operation });
         }
     }
@@ -248,12 +252,21 @@ impl Switch {
 
     /// Blocks whose deadline has passed go out as they are.
     pub(super) fn check_deadlines(&mut self, now: Instant) {
-        for generation in self.jobs.values_mut().flat_map(super::job::Job::generations_mut) {
-            while let Some(block) = generation.pool.poll_overdue(now) {
-                self.counters.overdue += 1;
-                settle(&mut self.out, now, generation, block, 0);
+        while let Some(id) = self.deadlines.pop(now) {
+            let job = self.jobs.get_mut(&id);
+            for generation in job.into_iter().flat_map(Job::generations_mut) {
+                while let Some(block) = generation.pool.poll_overdue(now) {
+                    self.counters.overdue += 1;
+                    settle(&mut self.out, now, generation, block, 0);
+                }
             }
+            self.plan(id);
         }
+    }
+
+    /// Notes when the next block of a job is overdue.
+    pub(super) fn plan(&mut self, id: JobId) {
+        self.deadlines.set(id, self.jobs.get(&id).and_then(Job::overdue));
     }
 }
 

@@ -67,6 +67,7 @@ impl Switch {
         for generation in self.jobs.remove(&id).iter().flat_map(Job::generations) {
             self.counters.retire(&generation.pool.counts());
         }
+        self.deadlines.set(id, None);
     }
 }
 

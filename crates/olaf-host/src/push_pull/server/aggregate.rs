@@ -191,6 +191,12 @@ impl Collection {
 }
 
 impl Job {
+    /// When its collection ends, or its wait for a newer model.
+    pub(super) fn deadline(&self, aggregate: Aggregate) -> Option<Instant> {
+        let both = [self.collection.ends(aggregate), self.resumes_at()];
+        both.into_iter().flatten().min()
+    }
+
     /// Takes one segment of an update into the collection.
     pub(super) fn collect(
         &mut self,
@@ -357,19 +363,30 @@ impl Server {
             self.answers.model(peer, answer, shape, snapshot.clone());
             self.event(Event::RoundWithout(WorkerSeen { job: id, cluster, worker, peer }));
         }
+        self.plan(id);
     }
 
-    /// Applies collections whose time is over, and rounds that no present worker is missing from.
-    pub(super) fn end_collections(&mut self, now: Instant) {
+    /// Applies collections whose time is over, and starts restored jobs for which no worker has a newer model.
+    pub(super) fn meet_deadlines(&mut self, now: Instant) {
         let aggregate = self.config.aggregate();
-        if aggregate == Aggregate::Each {
-            return;
+        while let Some(id) = self.deadlines.pop(now) {
+            let is_over = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+            let Some(job) = self.jobs.get(&id) else { continue };
+            let (ends, resumes) = (job.collection.ends(aggregate), job.resumes_at());
+            if is_over(ends) {
+                self.close(now, id);
+            }
+            if is_over(resumes) {
+                self.resume(now, id);
+            }
+            self.plan(id);
         }
-        let over = |job: &Job| job.collection.ends(aggregate).is_some_and(|at| at <= now);
-        let ids = self.jobs.iter().filter(|(_, job)| over(job)).map(|(id, _)| *id);
-        for id in ids.collect::<Vec<_>>() {
-            self.close(now, id);
-        }
+    }
+
+    /// Notes when there is something to do for a job.
+    pub(super) fn plan(&mut self, id: JobId) {
+        let aggregate = self.config.aggregate();
+        self.deadlines.set(id, self.jobs.get(&id).and_then(|job| job.deadline(aggregate)));
     }
 }
 

@@ -436,7 +436,9 @@ impl Server {
         if state.shape.parameters > self.config.max_parameters {
             return Err(RestoreError::ModelTooLarge);
         }
-        self.jobs.insert(state.job, Job::restored(state, is_last));
+        let id = state.job;
+        self.jobs.insert(id, Job::restored(state, is_last));
+        self.plan(id);
         Ok(())
     }
 
@@ -445,20 +447,18 @@ impl Server {
         let patience = self.config.restore_patience;
         if let Some(job) = self.jobs.get_mut(&join.address.job) {
             job.may_have_newer(now, join.have_version, patience);
+            if job.resumes_at().is_some_and(|at| at <= now) {
+                self.resume(now, join.address.job);
+            }
         }
-        self.resume_due(now);
     }
 
-    /// Starts restored jobs for which no worker has a newer model.
-    pub(super) fn resume_due(&mut self, now: Instant) {
-        let due = |job: &Job| job.resumes_at().is_some_and(|at| at <= now);
-        let ids = self.jobs.iter().filter(|(_, job)| due(job)).map(|(id, _)| *id);
-        for id in ids.collect::<Vec<_>>() {
-            let Some(job) = self.jobs.get_mut(&id) else { continue };
-            job.resume(&self.config);
-            let (parameters, version) = (job.shape.parameters, job.version);
-            self.tell_everyone(now, id);
-            self.event(Event::ModelRestored { job: id, parameters, version });
-        }
+    /// Starts a restored job for which no worker has a newer model.
+    pub(super) fn resume(&mut self, now: Instant, id: JobId) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.resume(&self.config);
+        let (parameters, version) = (job.shape.parameters, job.version);
+        self.tell_everyone(now, id);
+        self.event(Event::ModelRestored { job: id, parameters, version });
     }
 }

@@ -65,6 +65,7 @@ impl Server {
             let Some(job) = self.jobs.remove(&id) else { continue };
             // Its fates go, too.
             self.arrivals.forget_job(id);
+            self.deadlines.set(id, None);
             let idle = job.empty_since.map_or(after, |since| now.since(since));
             self.event(Event::JobForgotten { job: id, version: job.version, idle });
             if self.awaits_checkpoints {

@@ -160,7 +160,10 @@ impl Server {
         let idle = self.jobs.iter().filter(|(_, job)| gives_way(job));
         let oldest = idle.min_by_key(|(_, job)| (!job.is_empty(), job.last_join));
         let oldest = oldest.map(|(id, _)| *id);
-        oldest.is_some_and(|id| self.jobs.remove(&id).is_some())
+        oldest.is_some_and(|id| {
+            self.deadlines.set(id, None);
+            self.jobs.remove(&id).is_some()
+        })
     }
 
     /// A worker that speaks another version of the format reads of this only which one is spoken

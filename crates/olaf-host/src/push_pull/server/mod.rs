@@ -47,7 +47,7 @@ use core::time::Duration;
 use job::Job;
 use olaf_engine::event::MEMBERSHIP_LINES;
 use olaf_engine::keys::ConfigError;
-use olaf_engine::party::{Allowance, Arrivals, Bucket, Chance, GONE, Liveness};
+use olaf_engine::party::{Allowance, Arrivals, Bucket, Chance, Deadlines, GONE, Liveness};
 use olaf_engine::report::{self, Report};
 use olaf_engine::{
     Engine, Event, FlowEnds, Instant, PeerId, PortId, Refused, Source, TrafficClass, Transmit,
@@ -86,6 +86,8 @@ pub struct Server {
     /// Peers that may be switches; none: each peer may.
     switches: Option<BTreeSet<PeerId>>,
     answers: Answers,
+    /// When the collection of each job ends, or its wait for a newer model.
+    deadlines: Deadlines<JobId>,
     /// When the open rounds of clusters end.
     rounds: Rounds<(JobId, ClusterId)>,
     refused: BTreeMap<&'static str, u64>,
@@ -119,6 +121,7 @@ impl Server {
             arrivals: Arrivals::new(SENDERS),
             ends: BTreeMap::new(),
             switches: None,
+            deadlines: Deadlines::default(),
             rounds: Rounds::default(),
             refused: BTreeMap::new(),
             events: VecDeque::new(),
@@ -262,6 +265,7 @@ impl Server {
             if !keep {
                 // Its fates go, too.
                 self.arrivals.forget_job(*id);
+                self.deadlines.set(*id, None);
             }
             keep
         });
@@ -327,7 +331,11 @@ impl Server {
 impl Engine for Server {
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
         self.clock = now;
-        match self.take_packet(now, from.peer, bytes) {
+        let taken = self.take_packet(now, from.peer, bytes);
+        if let Some(job) = olaf_wire::packet::job_of(bytes) {
+            self.plan(JobId(job));
+        }
+        match taken {
             Ok(()) => Verdict::Absorb,
             Err(refused) => {
                 *self.refused.entry(refused.name()).or_default() += 1;
@@ -344,21 +352,20 @@ impl Engine for Server {
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
         let round = self.rounds.next().map(|at| (at, Why::RoundEnd));
-        let aggregate = self.config.aggregate();
-        let collected = self.jobs.values().filter_map(|job| job.collection.ends(aggregate)).min();
-        let collected = collected.map(|at| (at, Why::RoundEnd));
+        debug_assert_eq!(
+            self.deadlines.next(),
+            self.jobs.values().filter_map(|job| job.deadline(self.config.aggregate())).min()
+        );
+        let deadline = self.deadlines.next().map(|at| (at, Why::RoundEnd));
         let silence =
             (!self.jobs.is_empty()).then_some((self.next_silence_check, Why::SilenceCheck));
-        let resumed = self.jobs.values().filter_map(Job::resumes_at).min();
-        let resumed = resumed.map(|at| (at, Why::RoundEnd));
-        [round, collected, resumed, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+        [round, deadline, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.clock = now;
         self.end_rounds(now);
-        self.end_collections(now);
-        self.resume_due(now);
+        self.meet_deadlines(now);
         if now >= self.next_silence_check {
             self.check_silence(now);
             self.next_silence_check = now + SILENCE_CHECK;

@@ -468,6 +468,18 @@ fn a_lane_that_is_no_number_is_told_once_with_its_worker() {
 }
 
 #[test]
+fn two_faulty_workers_that_take_turns_are_told_once_each_in_an_operation() {
+    let mut trace = Trace::with(2, Config::default());
+    for block in 0..50 {
+        trace.piece(0, block, 50, f32::NAN);
+        trace.piece(1, block, 50, f32::INFINITY);
+    }
+    let events = core::iter::from_fn(|| trace.switch.poll_event());
+    let told = events.filter(|event| matches!(event, Event::Sum(_, SumEvent::NonFinite { .. })));
+    assert_eq!(told.count(), 2);
+}
+
+#[test]
 fn a_block_without_any_finite_piece_ends_the_generation() {
     let non_finite = NonFinite::Refuse;
     let mut trace = Trace::with(2, Config { non_finite, ..Config::default() });
