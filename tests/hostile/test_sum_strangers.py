@@ -109,9 +109,10 @@ def test_a_crowd_with_short_datagrams_stops_no_switch(
     switch = sums(party, form)
     training = Training([switch.address] * 2, form.name)
     for workers in (65, 0):
-        crowd = stranger(switch.place)
         known = refused(switch, "reduce")
         for number in range(70):
+            # Each has an address of its own: from one address, so many joins are too many.
+            crowd = stranger(switch.place)
             who = Name(job=5 + workers, session=1 + number, rank=number % 65, workers=workers)
             crowd.asks(form, who)
             crowd.asks(form, who)

@@ -1,9 +1,9 @@
-//! The workers of a job, and how many of them are at each peer.
+//! The workers of a job, and how many of them are at each peer and in each cluster.
 //!
 //! A join asks how many workers its sender stands for, and an update says how many contributions its
 //! sender carries. Any sender can send both: the answer must not take a look at each worker.
 
-use crate::ids::{PeerId, WorkerId};
+use crate::ids::{ClusterId, PeerId, WorkerId};
 use alloc::collections::BTreeMap;
 use core::ops::Deref;
 
@@ -14,6 +14,11 @@ const WORKERS_OF_A_PEER: usize = 256;
 pub trait AtPeer {
     /// The peer.
     fn peer(&self) -> PeerId;
+
+    /// The cluster that its join named, where clusters are counted.
+    fn cluster(&self) -> Option<ClusterId> {
+        None
+    }
 }
 
 /// The workers of a job by their ids. Reading goes to the map itself.
@@ -21,11 +26,12 @@ pub trait AtPeer {
 pub struct Members<M> {
     of: BTreeMap<WorkerId, M>,
     at: BTreeMap<PeerId, usize>,
+    named: BTreeMap<ClusterId, usize>,
 }
 
 impl<M> Default for Members<M> {
     fn default() -> Self {
-        Self { of: BTreeMap::new(), at: BTreeMap::new() }
+        Self { of: BTreeMap::new(), at: BTreeMap::new(), named: BTreeMap::new() }
     }
 }
 
@@ -44,12 +50,25 @@ impl<M: AtPeer> Members<M> {
         self.at.get(&peer).copied().unwrap_or_default()
     }
 
-    /// One of them. Whoever changes its peer says so to [`Members::moved`].
+    /// Whether a worker's join named that cluster.
+    #[must_use]
+    pub fn name(&self, cluster: ClusterId) -> bool {
+        self.named.contains_key(&cluster)
+    }
+
+    /// Clusters that the joins named.
+    #[must_use]
+    pub fn named(&self) -> usize {
+        self.named.len()
+    }
+
+    /// One of them. Whoever changes its peer or its cluster says so to [`Members::moved`] or
+    /// [`Members::renamed`].
     pub fn get_mut(&mut self, worker: &WorkerId) -> Option<&mut M> {
         self.of.get_mut(worker)
     }
 
-    /// All of them. Their peers do not change.
+    /// All of them. Their peers and clusters do not change.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&WorkerId, &mut M)> {
         self.of.iter_mut()
     }
@@ -60,28 +79,45 @@ impl<M: AtPeer> Members<M> {
         *self.at.entry(to).or_default() += 1;
     }
 
+    /// A worker was in one cluster, and is in another from now on.
+    pub fn renamed(&mut self, from: ClusterId, to: ClusterId) {
+        leaves(&mut self.named, from);
+        *self.named.entry(to).or_default() += 1;
+    }
+
     /// A worker joined. Returns what was known of it before.
     pub fn insert(&mut self, worker: WorkerId, member: M) -> Option<M> {
         *self.at.entry(member.peer()).or_default() += 1;
+        if let Some(cluster) = member.cluster() {
+            *self.named.entry(cluster).or_default() += 1;
+        }
         let before = self.of.insert(worker, member)?;
-        leaves(&mut self.at, before.peer());
+        self.uncount(&before);
         Some(before)
     }
 
     /// A worker left.
     pub fn remove(&mut self, worker: &WorkerId) {
         if let Some(member) = self.of.remove(worker) {
-            leaves(&mut self.at, member.peer());
+            self.uncount(&member);
+        }
+    }
+
+    fn uncount(&mut self, member: &M) {
+        leaves(&mut self.at, member.peer());
+        if let Some(cluster) = member.cluster() {
+            leaves(&mut self.named, cluster);
         }
     }
 
     /// Forgets the others.
     pub fn keep(&mut self, stays: impl Fn(&M) -> bool) {
-        let at = &mut self.at;
+        let (at, named) = (&mut self.at, &mut self.named);
         self.of.retain(|_, member| {
             let stays = stays(member);
             if !stays {
                 leaves(at, member.peer());
+                member.cluster().iter().for_each(|cluster| leaves(named, *cluster));
             }
             stays
         });
@@ -98,17 +134,22 @@ impl<M: AtPeer> Members<M> {
     /// Whether the counts are those of looking at each worker.
     #[cfg(test)]
     pub(crate) fn are_counted(&self) -> bool {
-        let mut at = BTreeMap::new();
-        self.of.values().for_each(|member| *at.entry(member.peer()).or_default() += 1);
-        at == self.at
+        let (mut at, mut named) = (BTreeMap::new(), BTreeMap::new());
+        for member in self.of.values() {
+            *at.entry(member.peer()).or_default() += 1;
+            if let Some(cluster) = member.cluster() {
+                *named.entry(cluster).or_default() += 1;
+            }
+        }
+        (&at, &named) == (&self.at, &self.named)
     }
 }
 
-fn leaves(at: &mut BTreeMap<PeerId, usize>, peer: PeerId) {
-    if let Some(workers) = at.get_mut(&peer) {
+fn leaves<P: Ord>(places: &mut BTreeMap<P, usize>, place: P) {
+    if let Some(workers) = places.get_mut(&place) {
         *workers -= 1;
         if *workers == 0 {
-            at.remove(&peer);
+            places.remove(&place);
         }
     }
 }
@@ -119,12 +160,17 @@ mod tests {
     use core::cell::Cell;
     use proptest::prelude::*;
 
-    struct At<'a>(PeerId, &'a Cell<usize>);
+    struct At<'a>(PeerId, ClusterId, &'a Cell<usize>);
 
     impl AtPeer for At<'_> {
         fn peer(&self) -> PeerId {
-            self.1.set(self.1.get() + 1);
+            self.2.set(self.2.get() + 1);
             self.0
+        }
+
+        fn cluster(&self) -> Option<ClusterId> {
+            self.2.set(self.2.get() + 1);
+            Some(self.1)
         }
     }
 
@@ -133,29 +179,40 @@ mod tests {
         let looks = Cell::new(0);
         let mut members = Members::default();
         for worker in 0..10_000 {
-            members.insert(WorkerId(worker), At(PeerId(worker / 100), &looks));
+            members.insert(WorkerId(worker), At(PeerId(worker / 100), ClusterId(worker / 10), &looks));
         }
         looks.set(0);
         assert_eq!((members.at(PeerId(7)), members.at(PeerId(100))), (100, 0));
         assert!(!members.is_crowded(PeerId(7), 0, 400) && members.is_crowded(PeerId(7), 1, 400));
+        assert_eq!((members.named(), members.name(ClusterId(1_000))), (1_000, false));
+        assert!(members.name(ClusterId(999)));
         assert_eq!(looks.get(), 0);
     }
 
     proptest! {
         #[test]
         fn the_counts_are_those_of_looking_at_each_worker(
-            steps in prop::collection::vec((0u8..4, 0u32..12, 0u32..4), 0..200),
+            steps in prop::collection::vec((0u8..5, 0u32..12, 0u32..4, 0u32..5), 0..200),
         ) {
             let looks = Cell::new(0);
             let mut members = Members::default();
-            for (step, worker, peer) in steps {
+            for (step, worker, peer, cluster) in steps {
                 let (worker, peer) = (WorkerId(worker), PeerId(peer));
+                let cluster = ClusterId(cluster);
                 match step {
                     0 | 1 => {
                         let known = members.contains_key(&worker);
-                        prop_assert_eq!(members.insert(worker, At(peer, &looks)).is_some(), known);
+                        let member = At(peer, cluster, &looks);
+                        prop_assert_eq!(members.insert(worker, member).is_some(), known);
                     }
                     2 => members.remove(&worker),
+                    3 => {
+                        let Some(member) = members.get_mut(&worker) else { continue };
+                        let (was_at, was_in) = (member.0, member.1);
+                        (member.0, member.1) = (peer, cluster);
+                        members.moved(was_at, peer);
+                        members.renamed(was_in, cluster);
+                    }
                     _ => members.keep(|member| member.0 != peer),
                 }
                 prop_assert!(members.are_counted());

@@ -77,6 +77,10 @@ impl AtPeer for Member {
     fn peer(&self) -> PeerId {
         self.peer
     }
+
+    fn cluster(&self) -> Option<ClusterId> {
+        Some(self.cluster)
+    }
 }
 
 impl Member {

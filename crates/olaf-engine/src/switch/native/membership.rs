@@ -133,7 +133,7 @@ impl Switch {
                     member.liveness.note(now);
                     return Verdict::Drop(DropReason::TooOften);
                 }
-                let was_at = member.peer;
+                let (was_at, was_in) = (member.peer, member.cluster);
                 let moved = was_at != from.peer || member.cluster != join.address.cluster;
                 (member.peer, member.port) = (from.peer, from.port);
                 member.cluster = join.address.cluster;
@@ -148,6 +148,7 @@ impl Switch {
                 }
                 let back = member.liveness.comes_back();
                 job.members.moved(was_at, from.peer);
+                job.members.renamed(was_in, join.address.cluster);
                 if moved {
                     Some(Event::WorkerMoved(seen(&join.address, from.peer)))
                 } else {
@@ -199,14 +200,18 @@ impl Switch {
             return Some(WelcomeCode::JobFull);
         }
         tenant.max_clusters?;
-        if job.clusters.contains_key(&cluster) {
+        if job.clusters.contains_key(&cluster) || job.members.name(cluster) {
             return None;
         }
-        // Those that no server has confirmed count, too: joins alone must not name more.
-        let named = job.members.values().map(|member| member.cluster);
-        let known: BTreeSet<ClusterId> = named.chain(job.clusters.keys().copied()).collect();
-        let is_over = !known.contains(&cluster) && !tenant.takes_cluster(known.len());
-        is_over.then_some(WelcomeCode::TooManyClusters)
+        // Those that no server has confirmed count, too: joins alone must not name more. The members are
+        // not looked at, and at most `max_clusters` clusters are.
+        let mut known = job.members.named();
+        let mut others = job.clusters.keys().filter(|other| !job.members.name(**other));
+        while tenant.takes_cluster(known) {
+            others.next()?;
+            known += 1;
+        }
+        Some(WelcomeCode::TooManyClusters)
     }
 
     fn server_of(&self, id: JobId) -> Option<PeerId> {

@@ -44,14 +44,23 @@ impl Rehearsal {
         }
     }
 
-    /// Another host says what it launched. A host that is behind gets an answer.
-    pub(super) fn handle(&mut self, here: &Here) {
+    /// Another host says what it launched; false where that cannot be. A host that is behind gets an
+    /// answer.
+    ///
+    /// No all-reduce ends before all hosts have launched it, so a host is ahead by one at most. A larger
+    /// index is forged: the host would count as there for ever. Before the first launch here, nothing is
+    /// believed: hosts that wait say it again, and answer this host's first message.
+    pub(super) fn handle(&mut self, here: &Here) -> bool {
+        let Some(last) = self.last else { return true };
+        if here.index > last.index.saturating_add(1) {
+            return false;
+        }
         self.saw(here.rank, here.index);
-        let Some(last) = self.last else { return };
         self.mixed += u64::from(last.index == here.index && last.in_network != here.in_network);
         if last.index >= here.index && !here.answer {
             self.out.push_back((here.rank, self.here(last, true)));
         }
+        true
     }
 
     /// The next message and the rank of its receiver.
@@ -96,6 +105,23 @@ mod tests {
             (rehearsal.mixed, rehearsal.missing(7), rehearsal.missing(8)),
             (1, None, Some(0))
         );
+    }
+
+    #[test]
+    fn a_host_that_says_to_be_far_ahead_is_not_believed() {
+        let mut rehearsal = Rehearsal::new(JOB, 0, 2);
+        assert!(rehearsal.handle(&of_other(u64::MAX, false)), "it may be honest");
+        rehearsal.launch(Launch { index: 7, in_network: false });
+        assert_eq!(rehearsal.missing(7), Some(1), "but nothing is believed before a launch here");
+        for index in [9, u64::MAX - 1, u64::MAX] {
+            assert!(!rehearsal.handle(&of_other(index, false)));
+            assert_eq!(rehearsal.missing(7), Some(1));
+        }
+        assert!(rehearsal.handle(&of_other(8, false)), "it may be one ahead");
+        rehearsal.launch(Launch { index: 8, in_network: false });
+        assert_eq!((rehearsal.missing(8), rehearsal.missing(9)), (None, Some(0)));
+        rehearsal.launch(Launch { index: 9, in_network: false });
+        assert_eq!(rehearsal.missing(9), Some(1));
     }
 
     #[test]

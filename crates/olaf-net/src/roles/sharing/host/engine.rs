@@ -106,7 +106,9 @@ impl HostEngine {
                 return Err(Refused::UnknownJob);
             }
             self.heard.note(now, Party::Host(here.rank));
-            self.rehearsal.handle(&here);
+            if !self.rehearsal.handle(&here) {
+                return Err(Refused::TooEarly);
+            }
         } else {
             let packet = Packet::parse(bytes).map_err(Refused::Malformed)?;
             self.comes_from(from, packet.from)?;
