@@ -179,7 +179,8 @@ mod tests {
         let looks = Cell::new(0);
         let mut members = Members::default();
         for worker in 0..10_000 {
-            members.insert(WorkerId(worker), At(PeerId(worker / 100), ClusterId(worker / 10), &looks));
+            members
+                .insert(WorkerId(worker), At(PeerId(worker / 100), ClusterId(worker / 10), &looks));
         }
         looks.set(0);
         assert_eq!((members.at(PeerId(7)), members.at(PeerId(100))), (100, 0));
