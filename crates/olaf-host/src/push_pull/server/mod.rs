@@ -27,7 +27,6 @@ mod joining;
 mod offering;
 mod overlap;
 mod presence;
-mod rounds;
 mod rule;
 mod signing;
 mod statistics;
@@ -56,7 +55,6 @@ use olaf_engine::{
 use olaf_wire::{
     Address, Answer, ClusterId, Fetch, JobId, JobRule, Kind, Leave, Packet, join_of_another_version,
 };
-use rounds::Rounds;
 
 /// How often parties are looked at for silence.
 const SILENCE_CHECK: Duration = Duration::from_millis(100);
@@ -89,7 +87,7 @@ pub struct Server {
     /// When the collection of each job ends, or its wait for a newer model.
     deadlines: Deadlines<JobId>,
     /// When the open rounds of clusters end.
-    rounds: Rounds<(JobId, ClusterId)>,
+    rounds: Deadlines<(JobId, ClusterId)>,
     refused: BTreeMap<&'static str, u64>,
     events: VecDeque<Event>,
     next_silence_check: Instant,
@@ -122,7 +120,7 @@ impl Server {
             ends: BTreeMap::new(),
             switches: None,
             deadlines: Deadlines::default(),
-            rounds: Rounds::default(),
+            rounds: Deadlines::default(),
             refused: BTreeMap::new(),
             events: VecDeque::new(),
             next_silence_check: Instant(0),

@@ -167,10 +167,9 @@ impl Server {
         }
         let job = self.jobs.get_mut(&id).expect("it was there a few lines above");
         let state = job.clusters.entry(cluster).or_default();
-        let before = state.round_ends();
         if let Some(snapshot) = snapshot {
             let mut answers = state.end_round();
-            self.rounds.moved((id, cluster), before, None);
+            self.rounds.set((id, cluster), None);
             answers.insert(from, answer);
             for (peer, answer) in answers {
                 let answer = Answer { model_version: job.version, server_time_ns: now.0, ..answer };
@@ -178,7 +177,7 @@ impl Server {
             }
         } else {
             state.note_round(now + self.config.round, from, answer);
-            self.rounds.moved((id, cluster), before, state.round_ends());
+            self.rounds.set((id, cluster), state.round_ends());
         }
         Ok(())
     }
