@@ -52,13 +52,13 @@ impl<M: AtPeer> Members<M> {
 
     /// Whether a worker's join named that cluster.
     #[must_use]
-    pub fn name(&self, cluster: ClusterId) -> bool {
+    pub fn has_cluster(&self, cluster: ClusterId) -> bool {
         self.named.contains_key(&cluster)
     }
 
     /// Clusters that the joins named.
     #[must_use]
-    pub fn named(&self) -> usize {
+    pub fn clusters(&self) -> usize {
         self.named.len()
     }
 
@@ -185,8 +185,8 @@ mod tests {
         looks.set(0);
         assert_eq!((members.at(PeerId(7)), members.at(PeerId(100))), (100, 0));
         assert!(!members.is_crowded(PeerId(7), 0, 400) && members.is_crowded(PeerId(7), 1, 400));
-        assert_eq!((members.named(), members.name(ClusterId(1_000))), (1_000, false));
-        assert!(members.name(ClusterId(999)));
+        assert_eq!((members.clusters(), members.has_cluster(ClusterId(1_000))), (1_000, false));
+        assert!(members.has_cluster(ClusterId(999)));
         assert_eq!(looks.get(), 0);
     }
 

@@ -200,13 +200,13 @@ impl Switch {
             return Some(WelcomeCode::JobFull);
         }
         tenant.max_clusters?;
-        if job.clusters.contains_key(&cluster) || job.members.name(cluster) {
+        if job.clusters.contains_key(&cluster) || job.members.has_cluster(cluster) {
             return None;
         }
         // Those that no server has confirmed count, too: joins alone must not name more. The members are
         // not looked at, and at most `max_clusters` clusters are.
-        let mut known = job.members.named();
-        let mut others = job.clusters.keys().filter(|other| !job.members.name(**other));
+        let mut known = job.members.clusters();
+        let mut others = job.clusters.keys().filter(|other| !job.members.has_cluster(**other));
         while tenant.takes_cluster(known) {
             others.next()?;
             known += 1;
