@@ -76,6 +76,10 @@ class Lab:
             name, "share", "--fence", f"{fence} {self.folder / 'refused'}", "--log", str(log), *more
         )
 
+    def listening(self, name: str) -> None:
+        """Wait until a controller listens. A host of a short job may otherwise have come and gone."""
+        until(lambda: self.lines(f"{name}.jsonl", event="listening"), f"{name} listens")
+
     def host(self, job: int, rank: int, *more: str) -> None:
         name = f"host-{job}-{rank}"
         log = self.folder / f"{name}.jsonl"
@@ -151,6 +155,7 @@ def test_jobs_share_and_leave(
 ) -> None:
     lab = labs([2, 2, 1], 20, **(sealed if has_key else {}))
     lab.controller("controller")
+    lab.listening("controller")
     lab.all_hosts()
     for job, rank in [(1, 0), (1, 1), (2, 0), (2, 1), (3, 0)]:
         code, said = lab.ended(f"host-{job}-{rank}")
