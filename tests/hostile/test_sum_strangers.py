@@ -111,7 +111,7 @@ def test_a_crowd_with_short_datagrams_stops_no_switch(
     for workers in (65, 0):
         known = refused(switch, "reduce")
         for number in range(70):
-            # Each has an address of its own: from one address, so many joins are too many.
+            # Each worker has an address of its own, because one address may not join this often.
             crowd = stranger(switch.place)
             who = Name(job=5 + workers, session=1 + number, rank=number % 65, workers=workers)
             crowd.asks(form, who)

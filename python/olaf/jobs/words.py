@@ -23,7 +23,7 @@ _SENTENCES = {
     "checkpoint_skipped": "job {job}: not saved to {file}: {reason}",
     "worker_joined": "worker {worker} of cluster {cluster} joined job {job} from {address}",
     "worker_left": "worker {worker} of cluster {cluster} left job {job}",
-    "fence": "a host of job {job} does not answer: its tree is torn down",
+    "fence": "job {job} has failed ({why}): its tree is torn down",
     "left": "job {job} has left",
     "superseded": "another controller has taken over",
     "worker_silent": "worker {worker} of cluster {cluster} is silent",

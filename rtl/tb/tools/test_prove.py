@@ -27,7 +27,7 @@ rtl/adder.v
 formal_pipe.v formal/adder/pipe.v
 formal/adder/adder_props.v
 """
-# Says PASS, or FAIL where the source is wrong, and keeps a list of what it was asked.
+# Prints PASS, or FAIL where the source is wrong. Appends the name of the task to a file.
 PROGRAM = """#!{python}
 import pathlib, sys
 with pathlib.Path({asked!r}).open("a") as file:

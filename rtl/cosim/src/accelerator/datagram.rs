@@ -19,7 +19,7 @@ pub(super) struct Datagram {
     pub(super) control: bool,
     /// The path was congested (ECN).
     pub(super) marked: bool,
-    /// The control plane sent it. Of what leaves, this is not said.
+    /// The control plane sent it. Datagrams that leave do not say so.
     pub(super) confirmed: bool,
 }
 

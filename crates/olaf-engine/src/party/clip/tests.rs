@@ -281,7 +281,7 @@ fn a_reward_that_was_clipped_votes_as_it_was_clipped() {
     for worker in [1, 2] {
         clip(&mut clipping, &limits, of(worker, 1.0, 0.0), &[1.0]);
     }
-    // Four liars of six: with votes of what they said they would have the median.
+    // Four of six workers lie. If their claims had votes, they would have the median.
     for (liar, most) in [(6, 10.0), (7, 10.0), (8, 110.0), (9, 110.0)] {
         let (_, measured, clipped) = clip(&mut clipping, &limits, of(liar, 1.0, 1e30), &[1.0]);
         assert_eq!((measured.reward, clipped.reward), (most, true), "liar {liar}");

@@ -25,7 +25,7 @@ pub(super) struct Member {
     pub(super) contributors: u32,
     pub(super) heard: Instant,
     pub(super) has_left: bool,
-    /// The newest operation of which an event told that a lane of this member is no finite number.
+    /// The newest operation for which an event said that this member sent a NaN or an infinity.
     pub(super) told_not_finite: Option<u32>,
     /// The results that it alone got.
     pub(super) draws: Draws,

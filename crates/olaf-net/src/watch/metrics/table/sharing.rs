@@ -84,7 +84,7 @@ pub(in super::super) const CONTROLLER: &[Row] = rows!(
 
 pub(in super::super) const HOST: &[Row] = rows!(
     "played.",
-    info("", &["job", "rank"], "olaf_sharing_host", "Which host of which job this is."),
+    info("", &["job", "rank"], "olaf_sharing_host", "Number of the job and rank of the host."),
     counter("launches", "olaf_sharing_launches", "All-reduces that the host launched."),
     counter(
         "played.in_network",
