@@ -77,7 +77,7 @@ class Lab:
         )
 
     def listening(self, name: str) -> None:
-        """Wait until a controller listens. A host of a short job may otherwise have come and gone."""
+        """Wait until a controller listens. A host of a short job may otherwise come and go before."""
         until(lambda: self.lines(f"{name}.jsonl", event="listening"), f"{name} listens")
 
     def host(self, job: int, rank: int, *more: str) -> None:
