@@ -77,7 +77,7 @@ class Lab:
         )
 
     def listening(self, name: str) -> None:
-        """Wait until a controller listens. A host of a short job may otherwise come and go before."""
+        """Wait until a controller listens: a host of a short job may come and go before."""
         until(lambda: self.lines(f"{name}.jsonl", event="listening"), f"{name} listens")
 
     def host(self, job: int, rank: int, *more: str) -> None:
