@@ -287,8 +287,12 @@ class SumConnection:
         """Leave the job. Open operations of this worker fail. Idempotent.
 
         With ``fall_back`` it waits until all workers have their results: for 15 s at most.
+        Callbacks return before it does, if they take no more than 2 s.
         """
         self._client.leave()
+        # The thread ends now. A callback may close the connection, too.
+        if self._teller is not None and self._teller is not threading.current_thread():
+            self._teller.join(callbacks.EXIT_WAIT_S)
 
     def __enter__(self) -> Self:
         return self
@@ -343,6 +347,8 @@ class SumConnection:
             if call is not None:
                 with callbacks.running():
                     call()
+                    # It may hold the last reference to a tensor, whose end is C++ code, too.
+                    del call
 
 
 class SumFuture(Generic[T]):

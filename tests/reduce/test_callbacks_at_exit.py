@@ -5,10 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from workers import PATIENCE_S, switch_process
 
+import olaf
 from olaf import callbacks
 
 PROGRAM = """
@@ -36,6 +39,10 @@ began.wait(20)
 """
 
 
+def connect(address: str, rank: int) -> olaf.SumConnection:
+    return olaf.connect_sum(address, workers=2, rank=rank)
+
+
 def test_the_interpreter_ends_after_a_callback() -> None:
     with switch_process() as (_, address):
         ran = subprocess.run(
@@ -46,6 +53,29 @@ def test_the_interpreter_ends_after_a_callback() -> None:
             check=False,
         )
     assert (ran.returncode, ran.stdout.strip()) == (0, "called in olaf-told"), ran.stderr
+
+
+def test_after_the_close_no_thread_of_the_connection_is_left() -> None:
+    """It would free what callbacks refer to while the interpreter ends."""
+    called, ended = threading.Event(), threading.Event()
+
+    def of_result(_: object) -> None:
+        called.set()
+        ended.wait(PATIENCE_S)
+
+    with switch_process() as (_, address), ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda rank: connect(address, rank), range(2))
+        future = first.all_reduce_async(np.ones(4, np.float32))
+        future.add_done_callback(of_result)
+        second.all_reduce(np.ones(4, np.float32))
+        assert called.wait(PATIENCE_S)
+        closing = pool.submit(first.close)
+        with pytest.raises(TimeoutError):
+            closing.result(0.2)  # the callback still runs
+        ended.set()
+        closing.result(PATIENCE_S)
+        assert "olaf-told" not in {thread.name for thread in threading.enumerate()}
+        second.close()
 
 
 def test_a_callback_that_never_returns_holds_the_end_up_for_a_bounded_time() -> None:

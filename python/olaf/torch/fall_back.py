@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from olaf import callbacks
 from olaf.torch.calls import ALL_REDUCE, BROADCAST, MAX, MEAN, MIN, SUM, Call
 from olaf.torch.distributed import Gloo, Store, dist
 from olaf.torch.failing import blame, of_the_program
@@ -69,8 +70,8 @@ class FallBack:
         self._over = False
         self._broken: Exception | None = None
         self._left = threading.Event()
-        watcher = threading.Thread(target=self._watch, name="olaf-fall-back", daemon=True)
-        watcher.start()
+        self._watcher = threading.Thread(target=self._watch, name="olaf-fall-back", daemon=True)
+        self._watcher.start()
 
     def run(self, call: Call) -> None:
         """Do an operation through the switch, or by gloo after a failure."""
@@ -99,6 +100,8 @@ class FallBack:
         except Exception as error:
             _log.warning("olaf: leaving the group: %s", error)
         self._left.set()
+        # It refers to tensors, and must not free them while the interpreter ends.
+        self._watcher.join(callbacks.EXIT_WAIT_S)
 
     def _recover(self, error: Exception, lanes: torch.Tensor) -> bool:
         """Raise the flag and meet. If the ranks cannot agree, the first error stays the reason."""

@@ -63,18 +63,19 @@ class Lane:
                         return
                 continue
             task, done = entry
+            error: BaseException | None = None
             try:
                 task()
-            except BaseException as error:
+            except BaseException as raised:
+                error = raised
+            with callbacks.running():
                 self._count_down()
-                with callbacks.running():
-                    done.set_exception(error)
-            else:
-                self._count_down()
-                with callbacks.running():
+                if error is None:
                     done.set_result(None)
-            # Otherwise the loop would keep the tensors alive until the next task.
-            del entry, task, done
+                else:
+                    done.set_exception(error)
+                # Otherwise the loop would keep the tensors alive until the next task.
+                del entry, task, done, error
 
     def _count_down(self) -> None:
         with self._lock:
