@@ -51,6 +51,11 @@ test-rust-all: ## run the tests of the crates with all random cases, and those o
 	cargo test -p olaf-sched --features model --lib --quiet protocol::check::explore
 	cargo test -p olaf-engine --features model --lib --quiet check::
 
+TIMES ?= 20
+.PHONY: search
+search: ## run TIMES=20 times as many random cases of the crates' tests, optimised but with all assertions: many minutes
+	OLAF_TESTS_TIMES=$(TIMES) cargo test --release --workspace --config profile.release.debug-assertions=true
+
 test-slow: test-rust-all test-slow-python ## run the tests that take many seconds each, and all random cases
 
 .PHONY: test-rust-all test-slow-python test-all

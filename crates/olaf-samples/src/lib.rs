@@ -20,11 +20,18 @@ use olaf_wire::{
     Welcome, WelcomeCode, WorkerId,
 };
 
-/// The number of random cases that a property test runs: `all` of them, or a quarter where the
-/// environment has `OLAF_QUICK_TESTS`, as in `make test`.
+/// The number of random cases that a property test runs: `all` of them, a quarter where the
+/// environment has `OLAF_QUICK_TESTS`, as in `make test`, and `N` times as many where it has
+/// `OLAF_TESTS_TIMES=N`, as in `make search`.
 #[must_use]
 pub fn cases(all: u32) -> u32 {
-    if std::env::var_os("OLAF_QUICK_TESTS").is_some() { all.div_ceil(4) } else { all }
+    let times = std::env::var("OLAF_TESTS_TIMES").ok().map(|times| times.parse::<u32>());
+    match times {
+        Some(Ok(times)) => all * times,
+        Some(Err(error)) => panic!("OLAF_TESTS_TIMES: {error}"),
+        None if std::env::var_os("OLAF_QUICK_TESTS").is_some() => all.div_ceil(4),
+        None => all,
+    }
 }
 
 /// The server's epoch.

@@ -5,7 +5,9 @@ use crate::hostile::{EPOCH, JOB, Pair, plain, taken};
 use olaf_engine::party::{Clip, Limits};
 use olaf_engine::{Engine, Instant, PeerId, PortId, Source};
 use olaf_host::{Refused, Server, ServerConfig};
-use olaf_wire::{Address, Answer, ClusterId, Fetch, JobId, Kind, Packet, Welcome, WelcomeCode};
+use olaf_wire::{
+    Address, Answer, ClusterId, Fetch, JobId, JoinPath, Kind, Packet, Welcome, WelcomeCode,
+};
 use std::time::Duration;
 
 fn without_rate() -> ServerConfig {
@@ -92,8 +94,14 @@ impl Several {
 
     /// The worker joins; the first segment that the server wants of it.
     fn joins(&mut self, worker: u32, have_version: u32) -> Option<u32> {
+        self.joins_after(worker, have_version, 0)
+    }
+
+    /// The same, of a worker that says how far the server is. One that had no answer says 0.
+    fn joins_after(&mut self, worker: u32, have_version: u32, round_trip_us: u32) -> Option<u32> {
         let join = olaf_samples::join(Self::address(worker), SEGMENTS, 1);
-        let join = olaf_wire::Join { have_version, ..join };
+        let path = JoinPath { round_trip_us, ..join.path };
+        let join = olaf_wire::Join { have_version, path, ..join };
         self.says(worker, |buf| join.emit(buf)).unwrap();
         let welcome = self.sent().into_iter().rev().find_map(|(to, bytes)| {
             let packet = Packet::new_checked(&bytes).unwrap();
@@ -192,6 +200,23 @@ fn an_offer_over_a_slow_path_is_waited_for() {
         several.offers(1, 0, segment).unwrap();
     }
     assert!(several.server.model(JobId(2)).is_some());
+}
+
+/// No answer of the server reaches worker 1.
+#[test]
+fn a_worker_that_hears_the_server_need_not_wait_for_one_that_does_not() {
+    let patience = ServerConfig::default().offer_patience.as_millis() as u64;
+    let first_asked_after = |round_trip_us| {
+        let mut several = Several::new();
+        several.joins(1, 0);
+        (1..200u64).find(|_| {
+            several.passes(100);
+            several.joins(1, 0);
+            several.joins_after(2, 0, round_trip_us).is_some()
+        })
+    };
+    assert_eq!(first_asked_after(1_000), Some(patience / 100));
+    assert_eq!(first_asked_after(0), Some(120), "nobody hears it: three times the longest path");
 }
 
 #[test]

@@ -61,7 +61,8 @@ impl Job {
         let better = self.offer.as_ref().is_none_or(|offer| {
             let same = offer.worker == join.address.worker && offer.session == join.address.session;
             let stuck = offer.is_stuck(now, patience, self.members.get(&offer.worker))
-                || offer.takes_too_long(now, patience, self.shape);
+                || offer.takes_too_long(now, patience, self.shape)
+                || offer.is_behind(now, patience, join);
             let better = join.have_version > offer.version;
             !same && (better || stuck)
         });
@@ -162,7 +163,7 @@ impl Offer {
     /// waited for while it repeats itself, and not for ever: it may be one that hears nothing.
     fn is_stuck(&self, now: Instant, patience: Duration, by: Option<&Member>) -> bool {
         let Some(member) = by.filter(|member| member.session == self.session) else { return true };
-        if self.round_trip.is_zero() && self.present.is_empty() {
+        if self.has_heard_nothing() {
             return member.liveness.is_overdue(now, patience * 3)
                 || now.since(self.last_progress) >= LONGEST_ROUND_TRIP * 3;
         }
@@ -170,9 +171,22 @@ impl Offer {
         now.since(self.last_progress) >= patience.max(round_trip * 3)
     }
 
+    /// Whether its worker has no answer yet, but the joining one has. All answers to the first one may be lost.
+    fn is_behind(&self, now: Instant, patience: Duration, join: &Join) -> bool {
+        let is_answered = join.path.round_trip_us > 0;
+        is_answered && self.has_heard_nothing() && now.since(self.last_progress) >= patience
+    }
+
+    fn has_heard_nothing(&self) -> bool {
+        self.round_trip.is_zero() && self.present.is_empty()
+    }
+
     /// Whether the whole offer has taken longer than over a slow path. A worker could otherwise send a segment
     /// now and then, and keep its job from beginning.
     fn takes_too_long(&self, now: Instant, patience: Duration, shape: Shape) -> bool {
+        if self.has_heard_nothing() {
+            return false; // See `is_stuck`: nobody knows how long its path is.
+        }
         let segment = patience.max(self.round_trip.min(LONGEST_ROUND_TRIP) * 3);
         let bytes = u64::from(shape.parameters) * 4;
         let slowest = Duration::from_secs(1).saturating_mul(
