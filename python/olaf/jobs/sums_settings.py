@@ -174,6 +174,10 @@ class AtpServerSettings(Section):
     """Shortest time between two copies of a result."""
     settle_ms: int = Field(default=ATP_SERVER["settle_ms"], ge=1)
     """Time that the server waits for other workers to follow one that changed its switch."""
+    non_finite: Literal["pass", "refuse"] = ATP_SERVER["non_finite"]
+    """What happens to a NaN or an infinity, or a sum that is too large for f32. pass sums it, and
+    the result has it. refuse ends the operation at all workers. Either way the log names the
+    worker."""
     link: OffRate = ATP_SERVER["link"]
     """Bandwidth of the link in UDP payload, in tc's units; off sends at once."""
     link_limit_datagrams: int = Field(default=ATP_SERVER["link_limit_datagrams"], ge=1)

@@ -2,9 +2,12 @@
 
 use super::job::*;
 use core::time::Duration;
+use olaf_engine::switch::NonFinite;
 use olaf_engine::{Event, SumEvent};
-use olaf_host::collective::atp::{Factor, Options, Overflow};
+use olaf_host::collective::Failure;
+use olaf_host::collective::atp::{Factor, Options, Overflow, ServerConfig};
 use olaf_sim::Wire;
+use olaf_wire::reduce::Reason;
 
 const LONG: Duration = Duration::from_secs(120);
 
@@ -155,6 +158,47 @@ fn a_worker_of_nan_or_infinities_is_named_once_for_each_tensor() {
             assert_eq!(told(&jobs), [(2, 0), (2, 2)], "values of 10^9 are sound");
             // Each fragment of two tensors: a packet that came again counts once.
             assert_eq!(jobs.server(0).statistics().non_finite_packets, 2 * 20);
+            jobs.accounts();
+        }
+    }
+}
+
+/// A worker of NaN is named; of four finite values whose sum no f32 holds each may be the wrong one.
+#[test]
+fn a_server_that_refuses_what_is_no_number_ends_the_operation_everywhere_and_the_job_goes_on() {
+    let refusing = ServerConfig { non_finite: NonFinite::Refuse, ..ServerConfig::default() };
+    let faulty = (2..12).map(|seed| (seed, vec![3, 1, 0], faulty()));
+    for (seed, racks, wire) in faulty.chain([(1, vec![4], Wire::default())]) {
+        for (bad, others, culprit) in
+            [(f32::NAN, 1.0, Some(2)), (f32::INFINITY, 1.0, Some(2)), (3e38, 3e38, None)]
+        {
+            let setting = Setting { racks: racks.clone(), wire, trunk: wire, ..Setting::default() };
+            let setting = Setting { keeps_records: true, seed, ..setting };
+            let mut jobs = Jobs::new(Setting { server: refusing.clone(), ..setting });
+            let sound = Task::sum(62 * 20, 0);
+            for rank in 0..4 {
+                let times = if rank == 2 { bad } else { others };
+                jobs.begin(0, rank, Task { times, ..sound });
+            }
+            jobs.run_until_done(LONG);
+            let refused = Failure::Closed { reason: Reason::Refused, culprit };
+            for rank in 0..4 {
+                let ended = jobs.ended[&worker(0, rank)].values().next().unwrap();
+                assert_eq!(ended.outcome, Err(refused), "{bad}, rank {rank}");
+            }
+            let named: Vec<_> = culprit.map(|rank| (rank, 0)).into_iter().collect();
+            assert_eq!(told(&jobs), named, "{bad}");
+            let seen = jobs.server(0).statistics();
+            assert_eq!(seen.non_finite_packets, 0, "none is in a sum");
+            assert!(seen.refused["non_finite"] > 0);
+            // Each switch is told, and the workers join again.
+            jobs.run_for(2000 * MS);
+            jobs.begin_all(0, sound);
+            jobs.run_until_done(LONG);
+            for rank in 0..4 {
+                let ended = jobs.ended[&worker(0, rank)].values().last().unwrap();
+                assert!(ended.outcome.is_ok() && ended.lanes == sound.expected(4), "rank {rank}");
+            }
             jobs.accounts();
         }
     }

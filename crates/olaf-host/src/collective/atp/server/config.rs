@@ -2,8 +2,9 @@
 
 use core::time::Duration;
 use olaf_engine::BitsPerSecond;
-use olaf_engine::keys::{ConfigError, ms};
+use olaf_engine::keys::{ConfigError, ms, named};
 use olaf_engine::party::Tenants;
+use olaf_engine::switch::NonFinite;
 use serde::{Deserialize, Serialize};
 
 /// The largest window: sequence numbers of 16 bits tell windows of this size apart.
@@ -31,6 +32,10 @@ pub struct ServerConfig {
     /// before it seats the workers anew: others may follow. 100 ms.
     #[serde(rename = "settle_ms", with = "ms")]
     pub settle: Duration,
+    /// What becomes of a packet of f32 with a NaN or an infinity, and of a sum that no f32 holds. `refuse`: the
+    /// generation ends, and no worker gets that result.
+    #[serde(with = "named")]
+    pub non_finite: NonFinite,
     /// Rate of the link, bits of UDP payload per second. Off: the system's own socket is the only limit.
     #[serde(rename = "link_bps")]
     pub link: Option<BitsPerSecond>,
@@ -51,6 +56,7 @@ impl Default for ServerConfig {
             silence: Duration::from_millis(1500),
             repeat: Duration::from_millis(1),
             settle: Duration::from_millis(100),
+            non_finite: NonFinite::Pass,
             link: None,
             link_limit: 65_536,
             tenants: Tenants::default(),

@@ -89,6 +89,18 @@ impl Fragment {
         !self.latest_is_not_finite
     }
 
+    /// Takes back a result that has a value that is no finite number, or a sum in which the latest packet had one.
+    /// Returns whether it did.
+    pub(super) fn take_back_non_finite(&mut self) -> bool {
+        let lanes = self.result().as_chunks::<4>().0;
+        let overflowed = lanes.iter().any(|lane| !f32::from_be_bytes(*lane).is_finite());
+        let takes_back = overflowed || self.latest_is_not_finite;
+        if takes_back {
+            self.clear_for_floats();
+        }
+        takes_back
+    }
+
     /// The result; empty before there is one.
     pub(super) fn result(&self) -> &[u8] {
         match &self.value {

@@ -3,6 +3,7 @@
 use super::AtpServer;
 use super::fragments::Taken;
 use alloc::vec::Vec;
+use olaf_engine::switch::NonFinite;
 use olaf_engine::{Ecn, Instant, JobId, PeerId, Receivers, Refused, Source, SumEvent};
 use olaf_wire::atp::{AtpPacket, Header, Key};
 use olaf_wire::reduce::Reason;
@@ -69,18 +70,27 @@ impl AtpServer {
         }
         let taken = fragment.take(&header, tensor, &ranks, values, (workers, scale));
         let is_finite = fragment.latest_is_finite();
+        let is_added = matches!(taken, Taken::Added | Taken::Completed | Taken::RanOver);
+        let is_refused = self.config.non_finite == NonFinite::Refuse
+            && is_added
+            && fragment.take_back_non_finite();
         let agrees = taken == Taken::Late || fragments.agrees(tensor, header.tensor_length);
         let by_switch = ranks.iter().map(|word| u64::from(word.count_ones())).sum::<u64>() > 1;
         // Switches add no f32: such a packet is one worker's.
         let mut one = ranks.iter().enumerate().filter(|(_, word)| **word != 0 && !by_switch);
         let one = one.next().map(|(at, word)| at * 64 + word.trailing_zeros() as usize);
         if agrees && !is_finite {
-            self.counts.non_finite += 1;
+            self.counts.non_finite += u64::from(!is_refused);
             if let Some(rank) = one.filter(|rank| fragments.is_news(tensor, *rank)) {
                 let operation = u32::try_from(tensor).unwrap_or(u32::MAX);
                 let rank = rank as u32;
                 self.events.push(JobId(of.0.into()), SumEvent::NonFinite { rank, operation });
             }
+        }
+        if agrees && is_refused {
+            // Finite values whose sum no f32 holds may be any worker's fault.
+            self.close(now, of, Reason::Refused, one.filter(|_| !is_finite));
+            return Err(Refused::NonFinite);
         }
         let fates = &mut self.counts.gradients;
         match taken {

@@ -44,7 +44,13 @@ impl AtpServer {
         }
         match self.admit(now, peer, &join) {
             Ok(()) => self.begin(now, of),
-            Err(Answer::Closed(life, end)) => self.tell_closed(now, of, &[peer], life, end),
+            Err(Answer::Closed(life, end)) => {
+                if join.generation == 0 {
+                    // Its welcome was lost. It believes the end only of a generation that it knows.
+                    self.answer(now, peer, &join, WelcomeCode::Welcome);
+                }
+                self.tell_closed(now, of, &[peer], life, end);
+            }
             Err(Answer::Code(code)) => {
                 self.answer(now, peer, &join, code);
                 if code.is_refusal() {
