@@ -4,7 +4,7 @@ use olaf_engine::{DropReason, Engine, Instant, PeerId, PortId, Source, Verdict};
 use olaf_host::Refused;
 use olaf_host::collective::atp::{AtpServer, ServerConfig};
 use olaf_wire::Session;
-use olaf_wire::atp::{AtpPacket, Header, Join, Key, Welcome};
+use olaf_wire::atp::{AtpPacket, Header, Join, Key, Leave, Welcome};
 
 const NOW: Instant = Instant(1 << 40);
 const PEER: PeerId = PeerId(1);
@@ -95,6 +95,59 @@ fn gradients_for_a_job_that_is_not_here_or_has_not_begun_are_refused() {
     assert_eq!(gives(&mut server, gradient), Err(Refused::UnknownJob));
     assert_eq!(gives(&mut server, |buf| join(0).emit(buf)), Ok(()));
     assert_eq!(gives(&mut server, gradient), Err(Refused::OtherGeneration));
+}
+
+/// What a worker of a job of two may not send: each is refused by its reason, and neither adds to the sum.
+#[test]
+fn a_gradient_counts_from_its_own_address_with_a_seat_that_was_given_and_in_its_size() {
+    let mut server = AtpServer::new(ServerConfig::default(), 5).unwrap();
+    let mut buf = [0; 1024];
+    let from = |server: &mut AtpServer, peer: u32, len: usize, buf: &[u8]| match server
+        .handle_packet(NOW, Source::end(PeerId(peer)), &buf[..len])
+    {
+        Verdict::Drop(DropReason::End(refused)) => Err(refused),
+        other => Ok(assert_eq!(other, Verdict::Absorb)),
+    };
+    for (rank, peer) in [(0, 1), (1, 2)] {
+        let len = Join { session: Session(7 + rank), rank, ..join(0) }.emit(&mut buf);
+        from(&mut server, peer, len, &buf).unwrap();
+    }
+    let mut welcomes = Vec::new();
+    let mut out = [0; 512];
+    while let Some(datagram) = server.poll_transmit(NOW, PortId(0), &mut out) {
+        welcomes.extend(Welcome::parse(&AtpPacket::new_checked(&out[..datagram.len]).unwrap()));
+    }
+    let seat = welcomes.iter().rev().find(|one| one.session == Session(7)).expect("it is in");
+    let sound = Header {
+        job: 1,
+        bitmap0: seat.bitmap0,
+        bitmap1: seat.bitmap1,
+        fan_in0: seat.fan_in0,
+        fan_in1: seat.fan_in1,
+        tensor_length: 62,
+        key: Key::new(5, 0, 0),
+        ..Header::default()
+    };
+    for (peer, header, values, why) in [
+        (3, sound, 62, Refused::UnknownPeer),
+        (1, Header { bitmap0: 1 << 9, ..sound }, 62, Refused::UnknownWorker),
+        (1, Header { key: Key::new(6, 0, 0), ..sound }, 62, Refused::OtherGeneration),
+        (1, Header { tensor_length: 63, ..sound }, 63, Refused::WrongSize),
+    ] {
+        header.emit(&vec![0; values * 4], &mut buf);
+        let len = header.datagram_len(values);
+        assert_eq!(from(&mut server, peer, len, &buf), Err(why));
+    }
+    for (peer, session, why) in [(2, 7, Refused::UnknownPeer), (1, 9, Refused::UnknownWorker)] {
+        let len = Leave { job: 1, server: 0, session: Session(session), life: 5 }.emit(&mut buf);
+        assert_eq!(from(&mut server, peer, len, &buf), Err(why));
+    }
+    let fates = server.statistics().gradients;
+    assert_eq!((fates.received, fates.refused, fates.singles), (4, 4, 0));
+    let len = sound.datagram_len(62);
+    sound.emit(&[0; 248], &mut buf);
+    from(&mut server, 1, len, &buf).unwrap();
+    assert_eq!(server.statistics().gradients.singles, 1);
 }
 
 /// A worker of a job of two says again and again that it lacks a result: it goes to both each time.

@@ -38,10 +38,15 @@ impl Net {
 
     /// A worker joins, offers a model and pushes once.
     fn trains(&mut self, job: u32) -> Result<(), Refused> {
+        self.offers(job)?;
+        self.pushes(job)
+    }
+
+    /// A worker joins, and offers a model.
+    fn offers(&mut self, job: u32) -> Result<(), Refused> {
         self.joins(job)?;
         let address = olaf_samples::address(job, 0, 1);
-        self.gives(job, |buf| olaf_samples::offer(address, 1).emit(&[1.0], buf))?;
-        self.pushes(job)
+        self.gives(job, |buf| olaf_samples::offer(address, 1).emit(&[1.0], buf))
     }
 
     fn pushes(&mut self, job: u32) -> Result<(), Refused> {
@@ -220,4 +225,21 @@ fn a_time_of_nothing_is_refused() {
     let config =
         ServerConfig { forget_jobs_after: Some(Duration::ZERO), ..ServerConfig::default() };
     assert_eq!(config.check().expect_err("no time").key, "forget_jobs_after_ms");
+}
+
+/// Nothing is lost with such a job. One that somebody pushed to, or is heard of, stays.
+#[test]
+fn a_job_that_has_no_more_than_an_offered_model_makes_room_when_its_workers_are_gone() {
+    let config = ServerConfig { max_jobs: 3, ..ServerConfig::default() };
+    let silent_after = config.silent_after;
+    let mut net = Net::new(config);
+    net.trains(1).unwrap();
+    net.offers(2).unwrap();
+    net.offers(3).unwrap();
+    assert_eq!(net.joins(4), FULL, "the workers are here");
+    net.waits(silent_after / 2, silent_after / 4);
+    net.joins(2).unwrap();
+    net.waits(silent_after / 2, silent_after / 4);
+    assert_eq!(net.offers(4), Ok(()));
+    assert_eq!((net.joins(5), net.jobs()), (FULL, vec![1, 2, 4]));
 }

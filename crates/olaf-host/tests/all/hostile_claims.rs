@@ -51,6 +51,25 @@ fn an_update_names_no_cluster_that_nobody_joined() {
 }
 
 #[test]
+fn an_update_on_a_version_that_is_still_to_come_is_as_one_on_the_newest() {
+    let mut pair = Pair::joined(without_rate());
+    pair.enters(8);
+    let version = pair.model().0;
+    let claims = |update: &mut olaf_wire::Update| update.version_newest = u32::MAX;
+    pair.sends(8, 1.0, claims).unwrap();
+    assert_eq!(pair.model().0, version + 1);
+    let mut buf = vec![0; 65_536];
+    let mut told = Vec::new();
+    while let Some(sent) = pair.server.poll_transmit(pair.now, PortId(0), &mut buf) {
+        let packet = Packet::new_checked(&buf[..sent.len]).unwrap();
+        told.extend(Answer::parse(&packet).map(|answer| answer.delivered_version));
+    }
+    assert!(!told.is_empty() && told.iter().all(|told| *told <= version), "{told:?}");
+    let job = &pair.server.statistics(pair.now).jobs[0];
+    assert_eq!((job.staleness_max, job.staleness_mean), (0, Some(0.0)));
+}
+
+#[test]
 fn a_notice_or_the_word_of_a_switch_for_everyone_is_for_nobody() {
     let mut pair = Pair::joined(plain(Limits::default()));
     let everyone = olaf_samples::everyone(olaf_samples::address(JOB.0, 0, 7));

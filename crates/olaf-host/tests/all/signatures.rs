@@ -2,7 +2,9 @@
 //! weather and with switches that lie, are in `olaf-sim/tests/all/signed.rs`.
 
 use olaf_engine::seal::Signer;
-use olaf_engine::{DropReason, Engine, Instant, PeerId, PortId, Source, Verdict};
+use olaf_engine::{
+    DropReason, Engine, Event, Instant, PeerId, PortId, Source, Verdict, WorkerEvent,
+};
 use olaf_host::push_pull::worker::{SignatureCounts, Standing};
 use olaf_host::{Refused, Server, ServerConfig, Worker, WorkerConfig};
 use olaf_samples::Toy;
@@ -173,6 +175,27 @@ fn a_signature_with_another_s_tag_is_refused_and_the_model_waits_on() {
     assert_eq!((counts.held, counts.wrong, pair.version()), (1, 1, 1));
     pair.gives(&own).unwrap();
     assert_eq!(pair.version(), 2);
+}
+
+#[test]
+fn of_a_flood_of_forged_signatures_a_few_are_told_and_all_are_counted() {
+    let mut pair = Pair::joined();
+    pair.keeps = (true, true);
+    pair.pushes_and_waits_for_the_signature(2);
+    let own = pair.kept_of(2);
+    let forged = Signature { tag: Toy::with_secret(SECRET + 1, 3).tag(1, &own.signed()), ..own };
+    let mut told = || {
+        let refused = (0..1_000).filter(|_| pair.gives(&forged).is_err()).count();
+        let events = std::iter::from_fn(|| pair.worker.poll_event());
+        let is_told = |event: &Event| {
+            matches!(event, Event::Worker(_, _, WorkerEvent::SignatureForged { .. }))
+        };
+        let told = events.filter(is_told).count();
+        pair.now = pair.now + Duration::from_secs(2);
+        (refused, told)
+    };
+    assert_eq!([told(), told()], [(1_000, 4), (1_000, 2)], "four at once, and one a second");
+    assert_eq!(pair.counts().wrong, 2_000);
 }
 
 #[test]

@@ -201,3 +201,44 @@ impl Sending {
         self.peer == peer && self.answer.address == *address
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn sent(answers: &mut Answers) -> usize {
+        let mut buf = [0; 512];
+        core::iter::from_fn(|| answers.emit(&mut buf)).count()
+    }
+
+    #[test]
+    fn more_control_than_the_limit_is_dropped_and_counted() {
+        let mut answers = Answers::new(3);
+        let join = olaf_samples::join(olaf_samples::address(1, 0, 7), 1, 1);
+        (0..5).for_each(|peer| answers.control(PeerId(peer), olaf_samples::welcome(&join)));
+        assert_eq!((sent(&mut answers), answers.dropped), (3, 2));
+    }
+
+    #[test]
+    fn more_models_than_the_limit_are_dropped_and_counted_and_newer_ones_take_the_place_of_older() {
+        let mut answers = Answers::new(3);
+        let snapshot: Snapshot = vec![Arc::new(vec![1.0])];
+        let model = |answers: &mut Answers, worker: u32, version: u32| {
+            let answer = olaf_samples::answer(olaf_samples::address(1, worker, worker), version);
+            let shape = Shape { parameters: 1, segment_lanes: 1 };
+            answers.model(PeerId(worker), answer, shape, snapshot.clone());
+        };
+        (0..5).for_each(|worker| model(&mut answers, worker, 1));
+        assert_eq!((answers.dropped, answers.superseded), (2, 0));
+        (0..3).for_each(|worker| model(&mut answers, worker, 2));
+        assert_eq!((answers.dropped, answers.superseded), (2, 3));
+        assert_eq!(sent(&mut answers), 3);
+        let parts = |answers: &mut Answers| {
+            let answer = olaf_samples::answer(olaf_samples::address(1, 0, 0), 0);
+            answers.segments(PeerId(0), answer, &snapshot, [0].into_iter(), None);
+        };
+        (0..5).for_each(|_| parts(&mut answers));
+        assert_eq!((sent(&mut answers), answers.dropped), (3, 4));
+    }
+}

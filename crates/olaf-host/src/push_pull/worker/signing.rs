@@ -301,3 +301,29 @@ impl Worker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn of_signatures_without_models_the_newest_few_are_remembered() {
+        let mut signatures = Signatures::default();
+        let of = |version| Signature {
+            address: olaf_samples::address(1, 0, 7),
+            epoch: 9,
+            version,
+            parameters: 1,
+            segment_lanes: 1,
+            oldest: 0,
+            question: 0,
+            hash: [0; 32],
+            tag: [0; 16],
+        };
+        (1..1_000).for_each(|version| signatures.remember(of(version)));
+        (990..1_000).for_each(|version| signatures.remember(of(version)));
+        let known: Vec<u32> = signatures.good.iter().map(|good| good.version).collect();
+        assert_eq!(known, Vec::from_iter(992..1_000));
+    }
+}
