@@ -12,9 +12,10 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_wire::sealed::{Handshake, Kind, MAX_COUNTER, Sealed, Tag};
 
-/// An unanswered message of a handshake goes out again after this time, then after twice that.
+/// An unanswered message of a handshake goes out again after this time, then after twice that, up to
+/// [`LAST_REPEAT`]. A party that starts later waits no longer than that.
 const FIRST_REPEAT: Duration = Duration::from_millis(100);
-const LAST_REPEAT: Duration = Duration::from_secs(2);
+const LAST_REPEAT: Duration = Duration::from_millis(500);
 /// A cookie is sent again until the interval is longer than this. Then the party asks for a new one.
 const LAST_OF_COOKIE: Duration = Duration::from_millis(400);
 /// Where nothing comes back for this time, the other party may have begun a new life.
