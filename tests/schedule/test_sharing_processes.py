@@ -153,19 +153,21 @@ def test_jobs_share_and_leave(
     *,
     has_key: bool,
 ) -> None:
-    lab = labs([2, 2, 1], 20, **(sealed if has_key else {}))
+    # Two seconds: a busy machine begins to share late in a job, and a handshake comes before.
+    steps = 60
+    lab = labs([2, 2, 1], steps, **(sealed if has_key else {}))
     lab.controller("controller")
     lab.listening("controller")
     lab.all_hosts()
     for job, rank in [(1, 0), (1, 1), (2, 0), (2, 1), (3, 0)]:
         code, said = lab.ended(f"host-{job}-{rank}")
         assert code == 0, said
-        assert json.loads(said)["mixed"] == 0
+        assert (json.loads(said)["mixed"], json.loads(said)["dismissed"]) == (0, True)
     code, said = lab.ended("controller")
     assert code == 0, said
     assert run(["schedule", "shared", "--cluster", str(lab.file), *map(str, lab.logs())]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert report["launches"] == 5 * 20 * 5
+    assert report["launches"] == 5 * steps * 5
     assert report["in_network"] > 0
     assert {job for job in (1, 2) if lab.lines("host-*", job=job, in_network=True)} == {1, 2}
     assert not report["wrong"]

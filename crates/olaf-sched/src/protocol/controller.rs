@@ -184,12 +184,20 @@ impl<P: Policy> Controller<P> {
         {
             return self.supersede(epoch);
         }
+        // Also of a job that is forgotten: the answer to the last host may be lost.
+        if packet.body == Body::Bye && !self.superseded {
+            let (from, to) = (packet.to, packet.from);
+            self.out.push_back(Packet { from, to, ..*packet });
+        }
         let Some(job) = self.jobs.get_mut(&packet.job) else { return };
         let Some(host) = job.hosts.get_mut(usize::from(rank)) else { return };
         if matches!(job.phase, Phase::Fencing(_)) {
             return;
         }
-        host.heard = true;
+        if !host.heard {
+            // What was sent before it began does not count as unanswered by it.
+            (host.heard, host.unanswered) = (true, 0);
+        }
         if let Body::Progress(progress) = packet.body {
             self.policy.progress(now, packet.job, progress);
             return self.turn(now);

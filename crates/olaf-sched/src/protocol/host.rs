@@ -75,6 +75,8 @@ pub struct Host {
     pub(super) promise: Option<Promise>,
     pub(super) failed: Option<Gone>,
     left: bool,
+    /// The controller has heard the good-bye.
+    dismissed: bool,
     /// The largest epoch heard of.
     pub(super) epoch: u64,
     pub(super) out: VecDeque<Packet>,
@@ -99,6 +101,7 @@ impl Host {
             promise: None,
             failed: None,
             left: false,
+            dismissed: false,
             epoch: 0,
             out: VecDeque::new(),
         }
@@ -152,7 +155,8 @@ impl Host {
     }
 
     /// Launches nothing more, and says good-bye: at once, or when the all-reduce that runs has
-    /// ended, as the controller gives on what it uses then.
+    /// ended, as the controller gives on what it uses then. To be repeated until the host is
+    /// [dismissed](Self::dismissed).
     pub fn leave(&mut self) {
         self.left = true;
         if self.running.is_none() {
@@ -172,6 +176,7 @@ impl Host {
                 self.outcome(packet.ballot, Some(grant), false);
             }
             (Party::Controller, Body::Abort) => self.outcome(packet.ballot, None, false),
+            (Party::Controller, Body::Bye) => self.dismissed |= self.left,
             (Party::Host(from), body) if from < self.hosts && from != self.rank => {
                 self.handle_peer(now, from, packet.ballot, body);
             }
@@ -207,6 +212,12 @@ impl Host {
     #[must_use]
     pub const fn running(&self) -> Option<Launch> {
         self.running
+    }
+
+    /// The controller has heard the good-bye. Who ends before may be taken for dead, and its job is fenced.
+    #[must_use]
+    pub const fn dismissed(&self) -> bool {
+        self.dismissed
     }
 
     /// A round is in progress: nothing is launched.
@@ -331,7 +342,21 @@ mod tests {
         assert_eq!(host.poll_transmit(), None);
         assert_eq!(host.launch(), Err(NotNow::Runs(0)));
         host.done(launch.index);
-        assert_eq!(host.poll_transmit().map(|packet| packet.body), Some(Body::Bye));
+        let bye = host.poll_transmit().expect("it says good-bye");
+        assert_eq!((bye.body, bye.to), (Body::Bye, Party::Controller));
         assert_eq!(host.launch(), Err(NotNow::Left));
+        assert!(!host.dismissed());
+        host.handle_packet(0, &Packet { from: bye.to, to: bye.from, ..bye });
+        assert!(host.dismissed());
+    }
+
+    #[test]
+    fn a_host_that_plays_on_is_not_dismissed() {
+        let mut host = Host::new(JobId(1), 0, 2, HostTiming::default());
+        let (from, to) = (Party::Controller, Party::Host(0));
+        let ballot = Ballot::default();
+        host.handle_packet(0, &Packet { job: JobId(1), ballot, from, to, body: Body::Bye });
+        host.leave();
+        assert!(!host.dismissed());
     }
 }

@@ -93,7 +93,9 @@ const fn name(phase: Phase) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Ballot, Body, Event, Grant, Needs, Packet, Party, Policy, Timing};
+    use crate::protocol::{
+        Ballot, Body, Event, Grant, Needs, Packet, Party, Policy, Progress, Timing,
+    };
     use std::collections::BTreeMap;
 
     const A: JobId = JobId(1);
@@ -195,6 +197,48 @@ mod tests {
         assert_eq!((one.left, one.heard, one.unheard), (1, 1, Some(0)));
         says(&mut controller, A, 0, Body::Bye);
         assert!(controller.standings().all(|standing| standing.job != A));
+    }
+
+    #[test]
+    fn each_good_bye_is_answered_also_when_the_job_is_forgotten_but_not_by_a_superseded_controller()
+    {
+        let answered = |controller: &mut Controller<First>, rank| {
+            while controller.poll_transmit().is_some() {}
+            says(controller, A, rank, Body::Bye);
+            let sent = std::iter::from_fn(|| controller.poll_transmit());
+            let byes = sent.filter(|packet| packet.body == Body::Bye);
+            byes.map(|packet| (packet.job, packet.to)).collect::<Vec<_>>()
+        };
+        let mut controller = controller();
+        for rank in [0, 1, 0, 1] {
+            assert_eq!(answered(&mut controller, rank), [(A, Party::Host(rank))]);
+        }
+        says(&mut controller, B, 0, Body::Settled { next: 0, held: false, epoch: 2 });
+        assert_eq!(answered(&mut controller, 0), []);
+    }
+
+    /// Its first word is no answer: it began a step, and the question is still on its way.
+    #[test]
+    fn a_host_that_begins_late_is_not_dead_at_its_first_word() {
+        let mut controller = controller();
+        let mut now = 0;
+        let mut fenced_within = |controller: &mut Controller<First>, sendings: u32| {
+            (0..sendings).any(|_| {
+                now = controller.poll_timeout().map_or(now, |at| at.max(now));
+                controller.handle_timeout(now);
+                let events = std::iter::from_fn(|| controller.poll_event());
+                events.into_iter().any(|event| matches!(event, Event::Fence(A, _)))
+            })
+        };
+        let Timing { sendings, first_sendings, .. } = Timing::default();
+        assert!(first_sendings > 3 * sendings);
+        assert!(!fenced_within(&mut controller, 2 * sendings), "it may still be starting");
+        let began = Progress { next: 1, in_network: false, step_age_ns: 1 };
+        for rank in 0..2 {
+            says(&mut controller, A, rank, Body::Progress(began));
+        }
+        assert!(!fenced_within(&mut controller, sendings / 4));
+        assert!(fenced_within(&mut controller, 3 * sendings), "it was heard, and answers nothing");
     }
 
     #[test]

@@ -126,6 +126,7 @@ pub enum Body {
     InDoubt,
     /// Host to controller: its progress. Belongs to no ballot, and is said once.
     Progress(Progress),
-    /// Host to controller: it has ended; nothing of it runs, and nothing will.
+    /// Host to controller: it has ended; nothing of it runs, and nothing will. Back from the controller: it
+    /// has heard so, and the host need not repeat it.
     Bye,
 }

@@ -40,8 +40,7 @@ impl Log {
     }
 
     /// The last line: the summary of the steps that the host played.
-    pub(super) fn ended(&mut self, summary: &str) -> std::io::Result<()> {
-        let summary: serde_json::Value = serde_json::from_str(summary)?;
+    pub(super) fn ended(&mut self, summary: &serde_json::Value) -> std::io::Result<()> {
         let line = json!({"at": "ended", "summary": summary, "job": self.job, "host": self.host});
         writeln!(self.file, "{line}")
     }

@@ -381,6 +381,8 @@ impl Cluster {
                 Body::Bye => job.is_some_and(|job| !job.hosts[usize::from(rank)].left),
                 _ => false,
             },
+            // Nothing in the model waits for it.
+            (Party::Controller, Party::Host(_)) if packet.body == Body::Bye => false,
             (Party::Controller, Party::Host(rank)) => {
                 let host = &hosts[usize::from(rank)];
                 host.failed.is_none()

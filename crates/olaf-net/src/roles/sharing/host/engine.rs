@@ -88,6 +88,11 @@ impl HostEngine {
         self.host.leave();
     }
 
+    /// The controller has heard the good-bye.
+    pub(super) const fn dismissed(&self) -> bool {
+        self.host.dismissed()
+    }
+
     /// The grant is being changed: nothing is launched.
     pub(super) const fn locked(&self) -> bool {
         self.host.locked()

@@ -8,15 +8,18 @@ use crate::roles::sharing::log::{Cost, Log};
 use crate::roles::sharing::waiting;
 use olaf_sched::protocol::{Launch, NotNow};
 use olaf_sched::{JobId, Steps};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Between two sayings that it is there, and between two looks at a lock.
 const AGAIN: Duration = Duration::from_millis(2);
-/// The time in which a host that is done still answers.
+/// The time in which a host that is done still answers other hosts.
 const LINGER_NS: u64 = 300_000_000;
+/// A host repeats its good-bye until the controller answers, for this time at most.
+const FAREWELL_NS: u64 = 10_000_000_000;
+const BETWEEN_FAREWELLS: Duration = Duration::from_millis(50);
 /// The first all-reduce waits for hosts that are still starting.
 const START_NS: u64 = 60_000_000_000;
 const STOPPED: &str = "the host was told to stop";
@@ -56,14 +59,25 @@ impl Player {
             self.sleep_until(compute)?;
             step_begin = compute.max(free);
         }
-        let said = self.summary(clock::machine_ns() - began);
+        let mut said = self.summary(clock::machine_ns() - began);
         self.log.ended(&said).map_err(|error| format!("log: {error}"))?;
-        let until = clock::machine_ns() + LINGER_NS;
-        while clock::machine_ns() < until && !self.stopped() {
+        said["dismissed"] = self.say_good_bye().into();
+        Ok(said.to_string())
+    }
+
+    /// Whether the controller has heard it.
+    fn say_good_bye(&self) -> bool {
+        let ended = clock::machine_ns();
+        loop {
             self.tell(HostEngine::leave);
-            std::thread::sleep(Duration::from_nanos(LINGER_NS / 6));
+            // An error means that this host is told to stop: it waits no more.
+            let stopped = self.wait_until(BETWEEN_FAREWELLS, |_| false).is_err();
+            let dismissed = self.shared.with(|host| host.dismissed());
+            let waited = clock::machine_ns() - ended;
+            if stopped || waited >= FAREWELL_NS || (dismissed && waited >= LINGER_NS) {
+                return dismissed;
+            }
         }
-        Ok(said)
     }
 
     /// Launches the next one, and returns when all hosts had and when it ended.
@@ -170,7 +184,7 @@ impl Player {
         }
     }
 
-    fn summary(&self, took_ns: u64) -> String {
+    fn summary(&self, took_ns: u64) -> Value {
         let steps = &self.steps;
         let mixed = self.shared.with(|host| host.mixed());
         let played = self.played.lock();
@@ -185,6 +199,5 @@ impl Player {
             "late_us_p50": lateness.quantile_us(500),
             "late_us_p99": lateness.quantile_us(990),
         })
-        .to_string()
     }
 }
