@@ -49,6 +49,22 @@ fn gives(server: &mut AtpServer, emit: impl FnOnce(&mut [u8]) -> usize) -> Resul
     }
 }
 
+/// The header of a worker's first gradient, with the seat that its last welcome gave.
+fn gradient_of(welcomes: &[Welcome], rank: u32) -> Header {
+    let mut seated = welcomes.iter().rev();
+    let seat = seated.find(|one| one.session == Session(7 + rank)).expect("it is in");
+    Header {
+        job: 1,
+        bitmap0: seat.bitmap0,
+        bitmap1: seat.bitmap1,
+        fan_in0: seat.fan_in0,
+        fan_in1: seat.fan_in1,
+        tensor_length: 62,
+        key: Key::new(5, 0, 0),
+        ..Header::default()
+    }
+}
+
 /// The number in the one answer that the server sends, and its length.
 fn answer(server: &mut AtpServer) -> (u32, usize) {
     let mut buf = [0; 512];
@@ -118,17 +134,7 @@ fn a_gradient_counts_from_its_own_address_with_a_seat_that_was_given_and_in_its_
     while let Some(datagram) = server.poll_transmit(NOW, PortId(0), &mut out) {
         welcomes.extend(Welcome::parse(&AtpPacket::new_checked(&out[..datagram.len]).unwrap()));
     }
-    let seat = welcomes.iter().rev().find(|one| one.session == Session(7)).expect("it is in");
-    let sound = Header {
-        job: 1,
-        bitmap0: seat.bitmap0,
-        bitmap1: seat.bitmap1,
-        fan_in0: seat.fan_in0,
-        fan_in1: seat.fan_in1,
-        tensor_length: 62,
-        key: Key::new(5, 0, 0),
-        ..Header::default()
-    };
+    let sound = gradient_of(&welcomes, 0);
     for (peer, header, values, why) in [
         (3, sound, 62, Refused::UnknownPeer),
         (1, Header { bitmap0: 1 << 9, ..sound }, 62, Refused::UnknownWorker),
@@ -181,19 +187,7 @@ fn a_flood_of_packets_that_come_again_is_answered_in_part() {
     }
     let seats = welcomes.clone();
     let gradient = |rank: u32, buf: &mut [u8]| {
-        let mut seated = seats.iter().rev();
-        let seat = seated.find(|one| one.session == Session(7 + rank)).expect("it is in");
-        let header = Header {
-            job: 1,
-            bitmap0: seat.bitmap0,
-            bitmap1: seat.bitmap1,
-            fan_in0: seat.fan_in0,
-            fan_in1: seat.fan_in1,
-            tensor_length: 62,
-            key: Key::new(5, 0, 0),
-            resend: true,
-            ..Header::default()
-        };
+        let header = Header { resend: true, ..gradient_of(&seats, rank) };
         header.emit(&[0; 248], buf);
         header.datagram_len(62)
     };

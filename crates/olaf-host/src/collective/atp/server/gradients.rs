@@ -87,6 +87,7 @@ impl AtpServer {
                 self.events.push(JobId(of.0.into()), SumEvent::NonFinite { rank, operation });
             }
         }
+        self.counts.collisions += u64::from(header.collision);
         if agrees && is_refused {
             // Finite values whose sum no f32 holds may be any worker's fault.
             self.close(now, of, Reason::Refused, one.filter(|_| !is_finite));
@@ -104,7 +105,6 @@ impl AtpServer {
             Taken::Overlaps => fates.overlapping += 1,
             Taken::Late => fates.late += 1,
         }
-        self.counts.collisions += u64::from(header.collision);
         match taken {
             _ if !agrees || taken == Taken::Mismatch => {
                 self.close(now, of, Reason::Mismatch, one);
