@@ -3,7 +3,9 @@
 use olaf_engine::{Engine, Instant, PeerId, PortId, Source, Verdict};
 use olaf_host::{LayoutError, Refused, Server, ServerConfig, Worker, WorkerConfig};
 use olaf_wire::offsets::MAX_DATAGRAM;
-use olaf_wire::{Address, ClusterId, JobId, Kind, LayoutPart, Packet, Session, WorkerId};
+use olaf_wire::{
+    Address, ClusterId, JobId, Kind, LAYOUT_PART, LayoutPart, Packet, Session, WorkerId,
+};
 use std::time::Duration;
 
 const JOB: JobId = JobId(1);
@@ -134,6 +136,31 @@ fn a_layout_of_another_model_is_refused_and_not_asked_for_again() {
     net.run(5000);
     assert_eq!((net.refused("bad_layout"), net.parts_sent), (1, 1));
     assert_eq!(net.names().len(), 0);
+}
+
+/// A part that says another length than the one before begins a new text. It is written into no old one.
+#[test]
+fn a_worker_that_changes_the_length_in_the_middle_begins_anew() {
+    let mut net = Net::new(1);
+    net.lose = |_| true;
+    net.workers[0].describe(&long("a"), 100).unwrap();
+    net.workers[0].join(net.now, &[&[0.0; 100]]).unwrap();
+    net.run(100);
+    let (long, longer) = (long("a"), long("a-longer-name"));
+    assert!(longer.len() > long.len() + LAYOUT_PART);
+    let mut buf = vec![0; MAX_DATAGRAM];
+    let mut says = |net: &mut Net, text: &str, part: u32| {
+        let len = LayoutPart::of(text.as_bytes(), address(0), part).unwrap().emit(&mut buf);
+        net.server.handle_packet(net.now, Source::end(PeerId(0)), &buf[..len])
+    };
+    assert_eq!(says(&mut net, &long, 0), Verdict::Absorb);
+    let parts = olaf_wire::layout_parts(longer.len());
+    assert_eq!(says(&mut net, &longer, parts - 1), Verdict::Absorb, "beyond the end of the first");
+    for part in 0..olaf_wire::layout_parts(long.len()) {
+        assert_eq!(net.names().len(), 0);
+        assert_eq!(says(&mut net, &long, part), Verdict::Absorb);
+    }
+    assert_eq!(net.names()[99], "a/layers.99.weight");
 }
 
 #[test]

@@ -291,6 +291,38 @@ fn a_good_bye_and_operations_that_differ_end_the_term_with_a_name() {
     assert!(sent.iter().any(|(_, out)| *out == closed), "{sent:?}");
 }
 
+/// A question says what its worker holds, and so lets the switch forget results.
+#[test]
+fn a_question_counts_with_its_member_s_session_and_from_its_address_alone() {
+    let mut trace = Trace::with(2, 0);
+    trace.sends(0, 0, 3);
+    trace.sends(1, 0, 4);
+    trace.sent();
+    let ask = |session: u32| Ask {
+        job: JOB,
+        term: trace.term,
+        source: 0,
+        session: Session(session),
+        generation: trace.first,
+        block: 0,
+        mask: 1,
+        held_generation: trace.first,
+        held_block: 5,
+        sent_at_us: 9,
+    };
+    let (other, own) = (ask(99), ask(1));
+    for (peer, said, why) in [
+        (0, other, DropReason::NotAMember),
+        (1, own, DropReason::WrongSender),
+        (66, own, DropReason::WrongSender),
+    ] {
+        assert_eq!(trace.recv(peer, |buf| said.emit(buf)), Verdict::Drop(why));
+    }
+    assert_eq!(trace.sent(), []);
+    trace.asks(0, 0, 1, 0);
+    assert_eq!(trace.sent()[0], (vec![0], trace.result(0, 2, 7)), "the result is still here");
+}
+
 #[test]
 fn a_good_bye_from_another_address_changes_nothing() {
     let leave = |term, source: u8| Leave {
