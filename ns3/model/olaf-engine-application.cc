@@ -82,7 +82,7 @@ OlafEngineApplication::GetTypeId()
                             MakeTraceSourceAccessor(&OlafEngineApplication::m_traceRx),
                             "ns3::Packet::TracedCallback")
             .AddTraceSource("Drop",
-                            "A datagram ends here: refused, not Olaf's, or without a way to its receiver.",
+                            "A datagram ends here: refused, or without a way to its receiver.",
                             MakeTraceSourceAccessor(&OlafEngineApplication::m_traceDrop),
                             "ns3::Packet::TracedCallback")
             .AddTraceSource("Event",
@@ -297,8 +297,7 @@ OlafEngineApplication::Take(Ptr<const Packet> packet, const olaf_source& from)
     }
     else
     {
-        // A node of ns-3 forwards what is not for Olaf by IP, and not by its Olaf sockets.
-        Drop(packet, *verdict.reason ? verdict.reason : "not Olaf's");
+        Drop(packet, verdict.reason);
     }
 }
 

@@ -791,12 +791,8 @@ class Engine:
 
     def handle_packet(
         self, now_ns: int, peer: int, data: bytes, port: int = 0, traffic_class: int = 0
-    ) -> tuple[str, int | None]:
-        """Take in a datagram; return its verdict.
-
-        The verdict is ``("absorbed", None)``; or ``("forwarded", port)``, if the datagram is not
-        Olaf's and belongs to the default peer of that port; or the reason why it was dropped.
-        """
+    ) -> str:
+        """Take in a datagram; return ``"absorbed"``, or the reason why it was dropped."""
 
     def poll_transmit(self, now_ns: int, port: int = 0) -> tuple[list[int], bytes, int] | None:
         """Return the next datagram that has left the port's link by now, or None.

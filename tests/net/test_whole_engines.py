@@ -34,7 +34,7 @@ class Cluster:
             for sender, receiver, data in flying:
                 engine = self.engines[receiver]
                 port = 1 if receiver == SWITCH and sender != SERVER else 0
-                verdict, _ = engine.handle_packet(self.now, sender, data, port)
+                verdict = engine.handle_packet(self.now, sender, data, port)
                 self.verdicts.append(verdict)
                 self.hear(receiver)
 
@@ -100,9 +100,9 @@ def test_updates_that_meet_in_the_queue_leave_as_one() -> None:
 
 def test_bytes_that_are_not_ours_are_refused_with_a_reason() -> None:
     switch = Engine("switch", '{"server": 9}')
-    assert switch.handle_packet(0, 1, b"a stranger's datagram", port=1) == ("foreign", None)
+    assert switch.handle_packet(0, 1, b"a stranger's datagram", port=1) == "foreign"
     server = Engine("server")
-    assert server.handle_packet(0, 1, b"a stranger's datagram") == ("not_ours", None)
+    assert server.handle_packet(0, 1, b"a stranger's datagram") == "not_ours"
     assert server.report(0)["refused"] == {"not_ours": 1}
 
 
@@ -137,14 +137,14 @@ def test_a_switch_that_sums_answers_a_join_without_sockets() -> None:
     join[16:20] = b"\xff" * 4  # any rank
     join[35], join[39] = 2, 1  # the job has two workers; this end stands for one
     join[50:52] = (1472).to_bytes(2, "big")
-    assert switch.handle_packet(1_000, 3, bytes(join), port=1) == ("absorbed", None)
+    assert switch.handle_packet(1_000, 3, bytes(join), port=1) == "absorbed"
     sent = switch.poll_transmit(1_000, port=1)
     assert sent is not None
     to, welcome, _ = sent
     assert (to, welcome[5], welcome[62]) == ([3], 6, 2), "it waits for the other worker"
     assert switch.report(1_000)["jobs"][0]["waiting_workers"] == 1
     refused = switch.handle_packet(2_000, 4, bytes(join[:11] + b"\x02" + join[12:]), port=1)
-    assert refused == ("full", None)
+    assert refused == "full"
 
 
 @pytest.mark.parametrize(
@@ -160,4 +160,4 @@ def test_an_engine_of_a_paper_takes_no_other_packet(role: str, verdict: str) -> 
     engine = Engine(role, '{"jobs": 1}', 7)
     assert engine.report(1_000)["jobs"] == []
     port = 0 if role == "atp_server" else 1
-    assert engine.handle_packet(1_000, 3, b"a web page", port=port)[0] == verdict
+    assert engine.handle_packet(1_000, 3, b"a web page", port=port) == verdict

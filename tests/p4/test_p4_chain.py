@@ -77,7 +77,7 @@ def test_what_the_switch_refuses_bypasses(
             frame = Frame(data, source=sender).emit()
             user, out = block.process(frame)
             assert out == (data if user["class"] == UPDATE else frame)
-            verdict, _ = engine.handle_packet(1, peer, data, 1 if peer == 7 else 0)
+            verdict = engine.handle_packet(1, peer, data, 1 if peer == 7 else 0)
             ours = data[5:6] == bytes([1]) if sender == WORKER else data[5:6] != bytes([1])
             readable = verdict == accepted and ours
             assert (user["class"] != BYPASS) == readable, (verdict, data.hex())
@@ -93,7 +93,7 @@ def test_the_edges_are_those_of_the_switch() -> None:
         peer, port, accepted = (
             (7, 1, "unknown_worker") if sender == WORKER else (1, 0, "unknown_job")
         )
-        readable = engine.handle_packet(1, peer, data, port)[0] == accepted
+        readable = engine.handle_packet(1, peer, data, port) == accepted
         user, _ = block.process(Frame(data, source=sender).emit())
         assert (user["class"] != BYPASS) == readable, data[:112].hex()
         found.append(readable)

@@ -78,7 +78,7 @@ def test_updates_pass_the_queue_as_datagrams_and_leave_as_frames() -> None:
             frame = Frame(datagram, source=WORKER, with_checksum=chance.random() < 0.5).emit()
             user, to_queue = first.process(frame)
             assert to_queue == datagram, "the bytes of the UDP payload, and no others"
-            assert reader.handle_packet(1, 7, datagram, 1)[0] == "unknown_worker", "it reads it"
+            assert reader.handle_packet(1, 7, datagram, 1) == "unknown_worker", "it reads it"
             assert switch.process(UP, frame) == [(QUEUE, packed(user) + datagram)]
             board.arrive(user, to_queue)
             came[board.fates[-1]] += contributors(datagram)

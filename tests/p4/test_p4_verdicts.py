@@ -35,9 +35,9 @@ def of_switch(data: bytes) -> str:
     """What the switch reads. It knows no job, so each message that it can read has one verdict."""
     engine = Engine("switch", json.dumps({"server": 1}))
     kind = data[5] if len(data) > 5 else 0
-    if kind == 1 and engine.handle_packet(1, 7, data, 1)[0] == "unknown_worker":
+    if kind == 1 and engine.handle_packet(1, 7, data, 1) == "unknown_worker":
         return "update"
-    if kind in {2, 3} and engine.handle_packet(1, 1, data, 0)[0] == "unknown_job":
+    if kind in {2, 3} and engine.handle_packet(1, 1, data, 0) == "unknown_job":
         return "answer"
     return "other"
 

@@ -206,8 +206,6 @@ pub enum Ecn {
 pub enum Verdict {
     /// Taken in; what follows from it comes out of `poll_transmit`.
     Absorb,
-    /// Not ours: the driver passes it on, untouched, to that port's default peer.
-    Forward(PortId),
     /// Refused, and counted under the reason.
     Drop(DropReason),
 }

@@ -15,7 +15,7 @@
 
 // Version of this header: a change that breaks callers counts it up. Compare it with
 // `olaf_abi_version()` before anything else.
-#define OLAF_ABI_VERSION 3
+#define OLAF_ABI_VERSION 4
 
 // Bytes of the longest datagram: the least that a buffer for one must have.
 #define OLAF_DATAGRAM_MAX 65507
@@ -66,10 +66,8 @@ typedef enum olaf_result {
 typedef enum olaf_verdict_kind {
   // The engine took it in.
   OLAF_VERDICT_ABSORBED = 0,
-  // The datagram is not Olaf's: pass it on, untouched, to the default peer of `port`.
-  OLAF_VERDICT_FORWARD = 1,
   // The engine refused it for `reason`, and counted it.
-  OLAF_VERDICT_DROPPED = 2,
+  OLAF_VERDICT_DROPPED = 1,
 } olaf_verdict_kind;
 
 // What became of an arrival.
@@ -170,8 +168,6 @@ typedef struct olaf_source {
 typedef struct olaf_verdict {
   // What the engine did.
   enum olaf_verdict_kind kind;
-  // With `OLAF_VERDICT_FORWARD`: the port.
-  uint16_t port;
   // With `OLAF_VERDICT_DROPPED`: the reason's name in counters and logs; otherwise empty.
   char reason[OLAF_REASON_MAX];
 } olaf_verdict;

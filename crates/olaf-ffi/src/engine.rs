@@ -26,10 +26,8 @@ pub enum olaf_verdict_kind {
     /// The engine took it in.
     #[default]
     OLAF_VERDICT_ABSORBED = 0,
-    /// The datagram is not Olaf's: pass it on, untouched, to the default peer of `port`.
-    OLAF_VERDICT_FORWARD = 1,
     /// The engine refused it for `reason`, and counted it.
-    OLAF_VERDICT_DROPPED = 2,
+    OLAF_VERDICT_DROPPED = 1,
 }
 
 /// What became of a datagram.
@@ -38,8 +36,6 @@ pub enum olaf_verdict_kind {
 pub struct olaf_verdict {
     /// What the engine did.
     pub kind: olaf_verdict_kind,
-    /// With `OLAF_VERDICT_FORWARD`: the port.
-    pub port: u16,
     /// With `OLAF_VERDICT_DROPPED`: the reason's name in counters and logs; otherwise empty.
     pub reason: [c_char; OLAF_REASON_MAX],
 }
@@ -456,9 +452,6 @@ impl olaf_verdict {
         let mut told = Self::default();
         match verdict {
             Verdict::Absorb => {}
-            Verdict::Forward(port) => {
-                (told.kind, told.port) = (olaf_verdict_kind::OLAF_VERDICT_FORWARD, port.0);
-            }
             Verdict::Drop(reason) => {
                 told.kind = olaf_verdict_kind::OLAF_VERDICT_DROPPED;
                 // The last byte stays zero.

@@ -36,7 +36,7 @@ pub use wire::*;
 
 /// Version of this header: a change that breaks callers counts it up. Compare it with
 /// `olaf_abi_version()` before anything else.
-pub const OLAF_ABI_VERSION: u32 = 3;
+pub const OLAF_ABI_VERSION: u32 = 4;
 
 /// Version of the library that is linked.
 #[unsafe(no_mangle)]

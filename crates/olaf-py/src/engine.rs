@@ -46,13 +46,12 @@ impl Engine {
         data: &[u8],
         port: u16,
         traffic_class: u8,
-    ) -> (&'static str, Option<u16>) {
+    ) -> &'static str {
         let class = TrafficClass(traffic_class);
         let from = Source { port: PortId(port), peer: PeerId(peer), class };
         match self.lock().0.handle_packet(Instant(now_ns), from, data) {
-            Verdict::Absorb => ("absorbed", None),
-            Verdict::Forward(port) => ("forwarded", Some(port.0)),
-            Verdict::Drop(reason) => (reason.name(), None),
+            Verdict::Absorb => "absorbed",
+            Verdict::Drop(reason) => reason.name(),
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::chance::Chance;
 use crate::trace::{Lot, Record};
 use crate::wire::{Carrier, Wire, WireCounts};
-use olaf_engine::{Engine, Event, Instant, PeerId, PortId, Source, TrafficClass, Verdict, Wiring};
+use olaf_engine::{Engine, Event, Instant, PeerId, PortId, Source, TrafficClass, Wiring};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -273,18 +273,12 @@ impl Network {
                 _ => carrier.counts.to_the_dead += 1,
             }
         }
-        let mut passed_on = None;
         if let Some((node, wiring)) = living {
             let source = Source { port: wiring.port(from), peer: from, class };
             // An engine counts what it drops under the reason.
-            if let Verdict::Forward(port) = node.handle_packet(now, source, &bytes) {
-                passed_on = wiring.default_peer(port);
-            }
+            node.handle_packet(now, source, &bytes);
         }
         self.record(Record { at: now, from, to, lot, bytes: bytes.clone() });
-        if let Some(next) = passed_on {
-            self.send(to, next, class, bytes);
-        }
         self.service(to);
     }
 

@@ -25,8 +25,7 @@ use crate::io::waker::Waker;
 use log::Log;
 use olaf_engine::seal::{self, Secrets};
 use olaf_engine::{
-    DropReason, Engine, Instant, PeerId, PortId, Refused, Sealed, Source, TrafficClass, Transmit,
-    Verdict, Wiring,
+    DropReason, Engine, Instant, PeerId, PortId, Refused, Sealed, Source, Transmit, Verdict, Wiring,
 };
 use olaf_wire::Refusal;
 use serde_json::Value;
@@ -265,11 +264,6 @@ impl<E: Engine> Driver<E> {
 
     fn handle(&mut self, now: Instant, from: Source, datagram: &[u8]) {
         match self.engine.handle_packet(now, from, datagram) {
-            Verdict::Forward(port) => match self.wiring.default_peer(port) {
-                Some(peer) => self.pass_on(peer, from.class, datagram),
-                // Nothing in the datagram says which of the peers there it is for.
-                None => self.statistics.unroutable += 1,
-            },
             // The engine counts what it drops under the reason.
             Verdict::Drop(reason) => {
                 if let Some((have, speaks)) = other_version(reason) {
@@ -283,18 +277,6 @@ impl<E: Engine> Driver<E> {
             }
             Verdict::Absorb => {}
         }
-    }
-
-    /// Passes a datagram on that is not ours, untouched.
-    fn pass_on(&mut self, peer: PeerId, class: TrafficClass, datagram: &[u8]) {
-        let Some(socket) = &self.socket else { return };
-        let len = datagram.len();
-        let taken = self.out.take(socket, &self.peers, &mut self.statistics, |buf| {
-            buf[..len].copy_from_slice(datagram);
-            Some(Transmit { class, ..Transmit::to(peer, len) })
-        });
-        // Nobody waits for what is not ours, but it is counted.
-        self.statistics.send_errors += u64::from(!taken);
     }
 
     /// Takes all that has left the engine's links by now, port by port.
