@@ -29,8 +29,14 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn joined(config: ServerConfig) -> Self {
+        Self::joined_as(config, |_| ())
+    }
+
+    pub(crate) fn joined_as(config: ServerConfig, set: impl FnOnce(&mut WorkerConfig)) -> Self {
         let address = olaf_samples::address(JOB.0, 0, 7);
-        let worker = Worker::new(WorkerConfig::new(address, SERVER));
+        let mut own = WorkerConfig::new(address, SERVER);
+        set(&mut own);
+        let worker = Worker::new(own);
         let now = Instant(1_000_000_000);
         let server = Server::new(config, EPOCH).unwrap();
         let mut pair = Self { now, server, worker, model: Vec::new(), hops: 0 };

@@ -4,9 +4,11 @@
 use crate::hostile::{EPOCH, JOB, Pair, plain, taken};
 use olaf_engine::party::{Clip, Limits};
 use olaf_engine::{Engine, Instant, PeerId, PortId, Source};
+use olaf_host::transmission::{Control, Fair};
 use olaf_host::{Refused, Server, ServerConfig};
 use olaf_wire::{
-    Address, Answer, ClusterId, Fetch, JobId, JoinPath, Kind, Packet, Welcome, WelcomeCode,
+    Address, Answer, ClusterId, Fetch, JobId, JoinPath, Kind, Notice, Packet, QueueStatus, Welcome,
+    WelcomeCode,
 };
 use std::time::Duration;
 
@@ -85,6 +87,30 @@ fn a_notice_or_the_word_of_a_switch_for_everyone_is_for_nobody() {
     assert_eq!(pair.gives_worker(|buf| lost.emit(&[], buf)), Err(Refused::NotForMe));
     let counts = pair.worker.statistics(pair.now);
     assert_eq!(counts.not_delivered, 0);
+}
+
+/// A notice quiets its cluster for a round. One that names the end of time would be the newest for
+/// ever, so that no later notice quieted the cluster again.
+#[test]
+fn a_notice_of_the_future_is_as_one_of_now() {
+    let mut pair = Pair::joined_as(plain(Limits::default()), |config| {
+        config.transmission.control = Control::Fair(Fair::default());
+    });
+    for (at, ahead_ns) in [0, u64::MAX, 0].into_iter().enumerate() {
+        // The queue is crowded, and serves both clusters once in 200 ms.
+        let queue =
+            QueueStatus { active_clusters: 2, slots: 1, used: 1, switches: 1, round_us: 200_000 };
+        let answer = pair.forged(|answer| answer.queue = queue);
+        pair.gives_worker(|buf| answer.emit(&[1.0], buf)).unwrap();
+        let address = olaf_samples::address(JOB.0, 0, 7);
+        let notice = Notice { address, taken_newest_ns: pair.now.0.saturating_add(ahead_ns) };
+        pair.gives_worker(|buf| notice.emit(buf)).unwrap();
+        for (milliseconds, expected) in [(0, 0.0), (100, 0.0), (150, 1.0)] {
+            pair.now = pair.now + Duration::from_millis(milliseconds);
+            let probability = pair.worker.statistics(pair.now).probability;
+            assert_eq!(probability, expected, "notice {at}, {milliseconds} ms later");
+        }
+    }
 }
 
 /// A server and a job of several segments.

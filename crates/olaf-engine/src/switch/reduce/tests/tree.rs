@@ -82,8 +82,13 @@ impl Tree {
         }
     }
 
-    /// The rank of a worker in its switch, which counts from 0.
     fn piece(&mut self, rank: u32, number: u32, of: u32, lane: f32) {
+        self.sends(rank, number, of, lane);
+        self.carry();
+    }
+
+    /// A piece to the worker's switch, which counts its ranks from 0.
+    fn sends(&mut self, rank: u32, number: u32, of: u32, lane: f32) {
         let lower = &mut self.lower[rank as usize / 2];
         let address = Address { rank: rank % 2, session: Session(rank + 1), ..lower.address(0) };
         let piece = Piece {
@@ -105,7 +110,6 @@ impl Tree {
         let mut buf = [0; 256];
         let len = piece.emit(&[], &lanes, &mut buf);
         assert_eq!(lower.recv(rank, &buf[..len]), Verdict::Absorb);
-        self.carry();
     }
 
     fn asks(&mut self, rank: u32, first: u32) {
@@ -272,4 +276,41 @@ fn a_lower_switch_proves_its_address_to_the_one_above() {
         assert_eq!(codes.next(), Some(WelcomeCode::Welcome));
     }
     assert!(tree.upper.switch.statistics(tree.upper.now).refused.is_empty());
+}
+
+/// The results of a switch above that is mistaken, or was replaced: the first one said that four
+/// workers belong into each sum, so another number is of another generation's sum.
+#[test]
+fn a_result_of_another_number_of_workers_is_not_believed() {
+    let mut tree = Tree::joined();
+    for rank in 0..4 {
+        tree.piece(rank, 0, 2, 1.0);
+    }
+    for lower in &mut tree.lower {
+        lower.sent();
+    }
+    for rank in 0..3 {
+        tree.piece(rank, 1, 2, 1.0);
+    }
+    // The last sum goes up by hand, so that the result is in hand, too.
+    tree.sends(3, 1, 2, 1.0);
+    let now = tree.upper.now;
+    let mut result = alloc::vec![0; MAX_DATAGRAM];
+    let up = tree.lower[1].switch.poll_transmit(now, PortId::UPLINK, &mut result);
+    tree.upper.recv(1, &result[..up.expect("both workers have sent").len]);
+    let down = tree.upper.switch.poll_transmit(now, PortId::DOWNLINK, &mut result);
+    result.truncate(down.expect("the block is complete").len);
+
+    let packet = ReducePacket::new_checked(&result).expect("a good message");
+    let good = BlockResult::parse(&packet).expect("a result");
+    assert_eq!((good.contributors, good.expected), (4, 4));
+    let mut forged = alloc::vec![0; MAX_DATAGRAM];
+    let other = BlockResult { contributors: 5, expected: 5, ..good };
+    let len = other.emit(&[], packet.lanes(), &mut forged);
+    let lower = &mut tree.lower[0];
+    let from = Source::new(PortId::UPLINK, UPPER);
+    assert_eq!(dropped(lower.switch.handle_packet(lower.now, from, &forged[..len])), "mismatch");
+    assert_eq!(lower.results(), []);
+    assert_eq!(lower.switch.handle_packet(lower.now, from, &result), Verdict::Absorb);
+    assert_eq!(lower.results(), [(alloc::vec![0, 1], 1, 4.0, 4)]);
 }
