@@ -25,7 +25,7 @@ use crate::io::waker::Waker;
 use log::Log;
 use olaf_engine::seal::{self, Secrets};
 use olaf_engine::{
-    DropReason, Engine, Instant, PeerId, PortId, Refused, Sealed, Source, Transmit, Verdict, Wiring,
+    DropReason, Engine, Instant, PeerId, PortId, Refused, Sealed, Source, Verdict, Wiring,
 };
 use olaf_wire::Refusal;
 use serde_json::Value;

@@ -5,6 +5,7 @@ use crate::error::AskError;
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::keys::{Key, KeySet};
+use olaf_engine::Transmit;
 use olaf_engine::{Event, Report, Why};
 use serde_json::{Value, json};
 use std::net::UdpSocket;

@@ -85,7 +85,7 @@ impl Player {
                 self.left -= 1;
                 if self.left == 0 {
                     self.ended = Some(self.at);
-                    self.hosts.iter_mut().for_each(Host::leave);
+                    self.hosts.iter_mut().for_each(|host| host.leave(now));
                     return;
                 }
             }

@@ -75,11 +75,21 @@ pub struct Host {
     pub(super) promise: Option<Promise>,
     pub(super) failed: Option<Gone>,
     left: bool,
+    farewell: Option<Farewell>,
     /// The controller has heard the good-bye.
     dismissed: bool,
     /// The largest epoch heard of.
     pub(super) epoch: u64,
     pub(super) out: VecDeque<Packet>,
+}
+
+/// A good-bye that the controller has not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Farewell {
+    /// When it is said again.
+    at: u64,
+    /// When it is given up.
+    until: u64,
 }
 
 impl Host {
@@ -101,6 +111,7 @@ impl Host {
             promise: None,
             failed: None,
             left: false,
+            farewell: None,
             dismissed: false,
             epoch: 0,
             out: VecDeque::new(),
@@ -147,7 +158,7 @@ impl Host {
         let running = self.running.take().filter(|running| running.index == index);
         let running = running.expect("an operation ends once, after it was launched");
         if self.left {
-            self.reply(self.settled, Body::Bye);
+            self.say_good_bye();
         } else if running.in_network && !self.held() {
             // At once, so that no job waits for the controller to ask.
             self.reply(self.settled, self.settled_body());
@@ -155,13 +166,13 @@ impl Host {
     }
 
     /// Launches nothing more, and says good-bye: at once, or when the all-reduce that runs has
-    /// ended, as the controller gives on what it uses then. To be repeated until the host is
-    /// [dismissed](Self::dismissed).
-    pub fn leave(&mut self) {
+    /// ended, as the controller gives on what it uses then. Repeats it until the host is
+    /// [dismissed](Self::dismissed), or [`HostTiming::farewells_ns`] are over.
+    pub fn leave(&mut self, now: u64) {
         self.left = true;
-        if self.running.is_none() {
-            self.reply(self.settled, Body::Bye);
-        }
+        let (at, until) = (now + self.timing.farewell_ns, now + self.timing.farewells_ns);
+        self.farewell = (at < until && !self.dismissed).then_some(Farewell { at, until });
+        self.say_good_bye();
     }
 
     /// Takes in a packet; what is not for this host, or too late, changes nothing.
@@ -176,7 +187,9 @@ impl Host {
                 self.outcome(packet.ballot, Some(grant), false);
             }
             (Party::Controller, Body::Abort) => self.outcome(packet.ballot, None, false),
-            (Party::Controller, Body::Bye) => self.dismissed |= self.left,
+            (Party::Controller, Body::Bye) if self.left => {
+                (self.dismissed, self.farewell) = (true, None);
+            }
             (Party::Host(from), body) if from < self.hosts && from != self.rank => {
                 self.handle_peer(now, from, packet.ballot, body);
             }
@@ -192,13 +205,31 @@ impl Host {
     /// When [`handle_timeout`](Self::handle_timeout) wants to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<u64> {
-        self.promise.as_ref().filter(|_| self.failed.is_none()).map(Promise::at)
+        let farewell = self.farewell.map(|farewell| farewell.at);
+        self.asks_at().into_iter().chain(farewell).min()
     }
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: u64) {
-        if self.poll_timeout().is_some_and(|at| at <= now) {
+        if self.asks_at().is_some_and(|at| at <= now) {
             self.doubt(now);
+        }
+        if let Some(farewell) = self.farewell.filter(|farewell| farewell.at <= now) {
+            let at = now + self.timing.farewell_ns;
+            self.farewell = (at < farewell.until).then_some(Farewell { at, ..farewell });
+            self.say_good_bye();
+        }
+    }
+
+    /// When this host, which is locked, asks the others.
+    fn asks_at(&self) -> Option<u64> {
+        self.promise.as_ref().filter(|_| self.failed.is_none()).map(Promise::at)
+    }
+
+    /// What runs is waited for: its end says good-bye.
+    fn say_good_bye(&mut self) {
+        if self.running.is_none() {
+            self.reply(self.settled, Body::Bye);
         }
     }
 
@@ -218,6 +249,12 @@ impl Host {
     #[must_use]
     pub const fn dismissed(&self) -> bool {
         self.dismissed
+    }
+
+    /// This host still says good-bye: the controller has not answered.
+    #[must_use]
+    pub const fn takes_leave(&self) -> bool {
+        self.farewell.is_some()
     }
 
     /// A round is in progress: nothing is launched.
@@ -338,7 +375,7 @@ mod tests {
     fn it_says_good_bye_when_what_runs_has_ended() {
         let mut host = Host::new(JobId(1), 0, 2, HostTiming::default());
         let launch = host.launch().expect("nothing is in its way");
-        host.leave();
+        host.leave(0);
         assert_eq!(host.poll_transmit(), None);
         assert_eq!(host.launch(), Err(NotNow::Runs(0)));
         host.done(launch.index);
@@ -356,7 +393,50 @@ mod tests {
         let (from, to) = (Party::Controller, Party::Host(0));
         let ballot = Ballot::default();
         host.handle_packet(0, &Packet { job: JobId(1), ballot, from, to, body: Body::Bye });
-        host.leave();
+        host.leave(0);
         assert!(!host.dismissed());
+    }
+
+    #[test]
+    fn it_says_good_bye_again_until_the_controller_answers_or_the_time_is_over() {
+        let timing = HostTiming { farewell_ns: 10, farewells_ns: 45, ..HostTiming::default() };
+        let mut lonely = Host::new(JobId(1), 0, 2, timing);
+        lonely.leave(100);
+        let mut said = Vec::new();
+        let mut now = 100;
+        loop {
+            while let Some(bye) = lonely.poll_transmit() {
+                assert_eq!(bye.body, Body::Bye);
+                said.push(now);
+            }
+            let Some(at) = lonely.poll_timeout() else { break };
+            now = at;
+            lonely.handle_timeout(now);
+        }
+        assert_eq!(said, [100, 110, 120, 130, 140]);
+        assert!(!lonely.takes_leave() && !lonely.dismissed());
+
+        let mut heard = Host::new(JobId(1), 0, 2, timing);
+        heard.leave(100);
+        assert!(heard.takes_leave());
+        let bye = heard.poll_transmit().expect("it says good-bye");
+        heard.handle_packet(105, &Packet { from: bye.to, to: bye.from, ..bye });
+        assert!(!heard.takes_leave() && heard.dismissed());
+        heard.handle_timeout(110);
+        assert_eq!((heard.poll_transmit(), heard.poll_timeout()), (None, None));
+    }
+
+    #[test]
+    fn a_host_that_leaves_waits_for_what_runs_and_for_an_answer_to_its_good_bye() {
+        let timing = HostTiming { farewell_ns: 10, farewells_ns: 45, ..HostTiming::default() };
+        let mut host = Host::new(JobId(1), 0, 2, timing);
+        let launch = host.launch().expect("nothing is in its way");
+        host.leave(0);
+        host.handle_timeout(10);
+        assert_eq!((host.poll_transmit(), host.poll_timeout()), (None, Some(20)));
+        host.done(launch.index);
+        assert_eq!(host.poll_transmit().map(|packet| packet.body), Some(Body::Bye));
+        host.handle_timeout(20);
+        assert_eq!(host.poll_transmit().map(|packet| packet.body), Some(Body::Bye));
     }
 }

@@ -51,12 +51,22 @@ pub struct HostTiming {
     pub ask_ns: u64,
     /// A host that has not answered this number of questions is dead, and the job with it.
     pub askings: u32,
+    /// Between two good-byes of a host that the controller has not answered.
+    pub farewell_ns: u64,
+    /// A host that has left for this time says good-bye no more. 0: it says it once.
+    pub farewells_ns: u64,
 }
 
 impl Default for HostTiming {
     /// Longer than the controller's [`Timing::prepare_ns`]; at most 0.9 s locked in the worst case.
     fn default() -> Self {
-        Self { doubt_ns: 30_000_000, ask_ns: 5_000_000, askings: 170 }
+        Self {
+            doubt_ns: 30_000_000,
+            ask_ns: 5_000_000,
+            askings: 170,
+            farewell_ns: 50_000_000,
+            farewells_ns: 10_000_000_000,
+        }
     }
 }
 

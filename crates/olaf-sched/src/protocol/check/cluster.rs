@@ -69,7 +69,9 @@ const TIMING: Timing = Timing {
     take_backs: 1,
     retry_ns: 0,
 };
-const HOST_TIMING: HostTiming = HostTiming { doubt_ns: 0, ask_ns: 0, askings: 1 };
+/// A host says good-bye as often as the search chooses `Leave`.
+const HOST_TIMING: HostTiming =
+    HostTiming { doubt_ns: 0, ask_ns: 0, askings: 1, farewell_ns: 0, farewells_ns: 0 };
 
 /// Gives each job the number of grants in `left`; the job with the most grants left comes first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -214,7 +216,7 @@ impl Cluster {
                 let running = self.hosts[job][rank].running().expect("see actions()");
                 self.hosts[job][rank].done(running.index);
             }
-            Action::Leave(job, rank) => self.hosts[job][rank].leave(),
+            Action::Leave(job, rank) => self.hosts[job][rank].leave(0),
             Action::HostTimer(job, rank) => self.hosts[job][rank].handle_timeout(0),
             Action::ControllerTimer(epoch, job) => {
                 let controller = self.controller(epoch);

@@ -24,7 +24,13 @@ const TIMING: Timing = Timing {
     take_backs: 4,
     retry_ns: 100 * US,
 };
-const HOST_TIMING: HostTiming = HostTiming { doubt_ns: 1500 * US, ask_ns: 300 * US, askings: 20 };
+const HOST_TIMING: HostTiming = HostTiming {
+    doubt_ns: 1500 * US,
+    ask_ns: 300 * US,
+    askings: 20,
+    farewell_ns: 300 * US,
+    farewells_ns: 30_000 * US,
+};
 
 /// Gives jobs that are free some operations, by chance.
 #[derive(Debug)]

@@ -84,8 +84,13 @@ impl HostEngine {
     }
 
     /// Says good-bye: see [`Host::leave`].
-    pub(super) fn leave(&mut self) {
-        self.host.leave();
+    pub(super) fn leave(&mut self, now: Instant) {
+        self.host.leave(now.0);
+    }
+
+    /// See [`Host::takes_leave`].
+    pub(super) const fn takes_leave(&self) -> bool {
+        self.host.takes_leave()
     }
 
     /// The controller has heard the good-bye.

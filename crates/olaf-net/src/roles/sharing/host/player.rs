@@ -16,10 +16,9 @@ use std::time::{Duration, Instant};
 /// Between two sayings that it is there, and between two looks at a lock.
 const AGAIN: Duration = Duration::from_millis(2);
 /// The time in which a host that is done still answers other hosts.
-const LINGER_NS: u64 = 300_000_000;
-/// A host repeats its good-bye until the controller answers, for this time at most.
-const FAREWELL_NS: u64 = 10_000_000_000;
-const BETWEEN_FAREWELLS: Duration = Duration::from_millis(50);
+const LINGER: Duration = Duration::from_millis(300);
+/// Between two looks whether a host that is done may end.
+const LOOK: Duration = Duration::from_millis(50);
 /// The first all-reduce waits for hosts that are still starting.
 const START_NS: u64 = 60_000_000_000;
 const STOPPED: &str = "the host was told to stop";
@@ -67,17 +66,18 @@ impl Player {
 
     /// Whether the controller has heard it.
     fn say_good_bye(&self) -> bool {
-        let ended = clock::machine_ns();
-        loop {
-            self.tell(HostEngine::leave);
-            // An error means that this host is told to stop: it waits no more.
-            let stopped = self.wait_until(BETWEEN_FAREWELLS, |_| false).is_err();
-            let dismissed = self.shared.with(|host| host.dismissed());
-            let waited = clock::machine_ns() - ended;
-            if stopped || waited >= FAREWELL_NS || (dismissed && waited >= LINGER_NS) {
-                return dismissed;
-            }
+        let linger = Instant::now() + LINGER;
+        self.tell(|host| host.leave(clock::now()));
+        // An error means that this host is told to stop: it waits no more.
+        let mut goes_on = Ok(());
+        while goes_on.is_ok() && self.shared.with(|host| host.takes_leave()) {
+            goes_on = self.wait_until(LOOK, |host| !host.takes_leave());
         }
+        if goes_on.is_ok() {
+            let rest = linger.saturating_duration_since(Instant::now());
+            let _told_to_stop = self.wait_until(rest, |_| false);
+        }
+        self.shared.with(|host| host.dismissed())
     }
 
     /// Launches the next one, and returns when all hosts had and when it ended.
