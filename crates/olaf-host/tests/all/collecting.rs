@@ -5,7 +5,7 @@ use olaf_engine::party::Limits;
 use olaf_engine::{DropReason, Engine, Event, Instant, PeerId, PortId, Source, Verdict};
 use olaf_host::push_pull::server::{Aggregate, RuleConfig, ServerGate, ServerStatistics, Step};
 use olaf_host::{Refused, Server, ServerConfig};
-use olaf_wire::{Address, Answer, JobId, Kind, Packet, Update};
+use olaf_wire::{Address, Answer, JobId, Join, Kind, Packet, Update};
 use std::time::Duration;
 
 const JOB: JobId = JobId(1);
@@ -33,11 +33,12 @@ fn taken(verdict: Verdict) -> Result<(), Refused> {
     }
 }
 
-/// A server, and workers beside it that talk to it directly: peer `n` is worker `n`.
+/// A server, and workers that talk to it directly: peer `n` is worker `n`. Or one switch talks for all.
 struct Served {
     now: Instant,
     server: Server,
     sent: u32,
+    switch: Option<PeerId>,
 }
 
 impl Served {
@@ -49,38 +50,51 @@ impl Served {
         Self::with(rule, aggregate, workers)
     }
 
+    /// The same behind a switch.
+    fn behind_a_switch(aggregate: Aggregate, workers: u32) -> Self {
+        let rule = RuleConfig { step: Step::Mean, staleness_power: 0.0, ..RuleConfig::default() };
+        Self::over(Some(PeerId(70)), rule, aggregate, workers)
+    }
+
     /// A model of one zero at version 1; `workers` workers, all of cluster 0.
     fn with(rule: RuleConfig, aggregate: Aggregate, workers: u32) -> Self {
+        Self::over(None, rule, aggregate, workers)
+    }
+
+    fn over(switch: Option<PeerId>, rule: RuleConfig, aggregate: Aggregate, workers: u32) -> Self {
         // Without limits on what one contribution may do: huge numbers come as far as the sums.
         let limits = Limits::OFF;
         let config =
             ServerConfig { rule, limits, ..ServerConfig::default() }.aggregating(aggregate);
-        let mut served =
-            Self { now: Instant(1_000_000), server: Server::new(config, 9).unwrap(), sent: 0 };
+        let server = Server::new(config, 9).unwrap();
+        let mut served = Self { now: Instant(1_000_000), server, sent: 0, switch };
         let mut buf = [0; 512];
         for worker in 0..workers {
-            let len = olaf_samples::join(address(worker), 1, 1).emit(&mut buf);
-            taken(served.server.handle_packet(
-                served.now,
-                Source::end(PeerId(worker)),
-                &buf[..len],
-            ))
-            .unwrap();
+            let join = olaf_samples::join(address(worker), 1, 1);
+            let len = Join { hops: served.hops(), ..join }.emit(&mut buf);
+            served.hears(worker, &buf[..len]).unwrap();
         }
         let len = olaf_samples::offer(address(0), 1).emit(&[0.0], &mut buf);
-        taken(served.server.handle_packet(served.now, Source::end(PeerId(0)), &buf[..len]))
-            .unwrap();
+        served.hears(0, &buf[..len]).unwrap();
         served.models();
         served
     }
 
     fn push(&mut self, update: Update, lane: f32) -> Result<(), Refused> {
         let mut buf = [0; 512];
-        let from = PeerId(update.address.worker.0);
-        let update = Update { hop_sequence: self.sent, ..update };
+        let update = Update { hop_sequence: self.sent, hops: self.hops(), ..update };
         self.sent += 1;
         let len = update.emit(&[lane], &mut buf);
-        taken(self.server.handle_packet(self.now, Source::end(from), &buf[..len]))
+        self.hears(update.address.worker.0, &buf[..len])
+    }
+
+    fn hops(&self) -> u8 {
+        self.switch.map_or(0, |_| 1)
+    }
+
+    fn hears(&mut self, worker: u32, bytes: &[u8]) -> Result<(), Refused> {
+        let from = self.switch.unwrap_or(PeerId(worker));
+        taken(self.server.handle_packet(self.now, Source::end(from), bytes))
     }
 
     /// Time passes beyond the deadline.
@@ -222,7 +236,7 @@ fn a_worker_alone_that_lost_its_model_is_not_left_behind() {
 #[test]
 fn merges_count_by_their_number_and_with_something_old_in_them_once() {
     let merge = |count| Update { contributors: count, weight: f64::from(count), ..update(0) };
-    let mut served = Served::new(ROUND, 3, ServerGate::None);
+    let mut served = Served::behind_a_switch(ROUND, 3);
     served.push(merge(2), 2.0).unwrap();
     // Worker 0 is known to be in that merge: it does not stand for another one again.
     served.push(update(0), 1.0).unwrap();
@@ -236,6 +250,21 @@ fn merges_count_by_their_number_and_with_something_old_in_them_once() {
     assert_eq!(served.model().0, 2, "one of the two in it is of the last round");
     served.push(on(2, update(1)), 1.0).unwrap();
     assert_eq!((served.model(), served.short()), ((3, 2.5), 0));
+}
+
+/// A worker's own merge of its steps stands for that worker, however large it says that the merge is.
+#[test]
+fn a_worker_ends_no_round_for_others() {
+    let mut served = Served::new(ROUND, 3, ServerGate::None);
+    for contributors in [1024, 3] {
+        let merge = Update { contributors, weight: f64::from(contributors), ..update(0) };
+        served.push(merge, 0.0).unwrap();
+        assert_eq!(served.model().0, 1, "the others are waited for");
+    }
+    served.push(update(1), 1.0).unwrap();
+    assert_eq!(served.model().0, 1, "worker 2 is waited for");
+    served.push(update(2), 1.0).unwrap();
+    assert_eq!((served.model().0, served.short()), (2, 0));
 }
 
 #[test]

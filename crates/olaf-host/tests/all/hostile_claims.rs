@@ -341,3 +341,73 @@ fn an_answer_for_all_of_another_cluster_is_not_for_this_worker() {
     assert_eq!(pair.gives_worker(|buf| forged.emit(&[5.0], buf)), Err(Refused::NotForMe));
     pair.goes_on();
 }
+
+/// A worker that joins, leaves and joins again in another cluster has a new allowance of moves each time.
+#[test]
+fn a_worker_that_comes_and_goes_leaves_no_cluster_behind() {
+    let mut pair = Pair::joined(without_rate());
+    for cluster in 10..5_010 {
+        let address = olaf_samples::address(JOB.0, cluster, 8);
+        let join = olaf_samples::join(address, 1, 2208);
+        pair.gives_server(8, |buf| join.emit(buf)).unwrap();
+        // Some deliver before they go.
+        if cluster % 2 == 0 {
+            pair.sends(8, 1.0, |update| update.address.cluster = ClusterId(cluster)).unwrap();
+        }
+        pair.gives_server(8, |buf| olaf_wire::Leave { address }.emit(buf)).unwrap();
+        if cluster % 100 == 0 {
+            pair.run(100);
+        }
+        let clusters = pair.server.statistics(pair.now).jobs[0].clusters.len();
+        assert!(clusters < 1_300, "{clusters} clusters");
+    }
+    pair.run(61_000);
+    assert_eq!(pair.server.statistics(pair.now).jobs[0].clusters.len(), 1);
+    pair.goes_on();
+}
+
+/// A worker that says that a switch passed its updates on would be judged by nobody, and could speak for
+/// others.
+#[test]
+fn only_a_switch_sends_updates_of_others() {
+    for listed in [false, true] {
+        let mut pair = Pair::joined(plain(Limits::default()));
+        if listed {
+            pair.server.allow_switch(PeerId(500));
+        }
+        pair.enters(8);
+        for (at, (worker, contributors)) in (1..).zip([(8, 1), (7, 1), (8, 1024)]) {
+            let mut update = olaf_samples::update(olaf_samples::address(JOB.0, 0, worker), at);
+            (update.hop_sequence, update.hops, update.contributors) = (at, 1, contributors);
+            update.weight = contributors.into();
+            let refused = pair.gives_server(8, |buf| update.emit(&[1.0], buf));
+            assert_eq!(refused, Err(Refused::NotASwitch));
+        }
+        let job = &pair.server.statistics(pair.now).jobs[0];
+        assert_eq!((job.fates.delivered_alone, job.fates.rejected["not_a_switch"]), (0, 3));
+    }
+}
+
+/// Where no list says which peers are switches, anybody may join as one. It speaks for the workers behind it,
+/// not for those of others.
+#[test]
+fn a_switch_sends_no_updates_of_workers_that_are_elsewhere() {
+    let mut pair = Pair::joined(plain(Limits::default()));
+    let join = olaf_samples::join(olaf_samples::address(JOB.0, 0, 8), 1, 2208);
+    pair.gives_server(8, |buf| olaf_wire::Join { hops: 1, ..join }.emit(buf)).unwrap();
+    let expected = [(7, Err(Refused::UnknownPeer)), (8, Ok(())), (99, Ok(()))];
+    for (at, (worker, expected)) in (1..).zip(expected) {
+        let mut update = olaf_samples::update(olaf_samples::address(JOB.0, 0, worker), at);
+        (update.hop_sequence, update.hops) = (at, 1);
+        assert_eq!(pair.gives_server(8, |buf| update.emit(&[1.0], buf)), expected, "{worker}");
+    }
+}
+
+#[test]
+fn a_worker_sends_no_updates_of_other_clusters() {
+    let mut pair = Pair::joined(plain(Limits::default()));
+    let elsewhere = olaf_samples::join(olaf_samples::address(JOB.0, 3, 8), 1, 2208);
+    pair.gives_server(8, |buf| elsewhere.emit(buf)).unwrap();
+    assert_eq!(pair.sends(8, 1.0, |_| ()), Err(Refused::WrongCluster));
+    pair.sends(8, 1.0, |update| update.address.cluster = ClusterId(3)).unwrap();
+}

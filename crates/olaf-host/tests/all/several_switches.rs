@@ -14,7 +14,7 @@ fn address(worker: u32) -> Address {
 }
 
 fn join(worker: u32) -> Join {
-    Join { clock_error_us: u32::MAX, ..olaf_samples::join(address(worker), 4, 2) }
+    Join { clock_error_us: u32::MAX, hops: 1, ..olaf_samples::join(address(worker), 4, 2) }
 }
 
 fn segment(worker: u32, segment: u32) -> Update {

@@ -91,8 +91,9 @@ struct Collected {
     merged: u64,
     /// Whose contributions are certainly here: of a merge only the first contributor is known.
     workers: BTreeSet<WorkerId>,
-    /// Number of further contributors of each cluster. Their workers are not known.
-    nameless: BTreeMap<ClusterId, u32>,
+    /// Number of further contributors of each cluster behind each switch. Their workers are not known,
+    /// but they are there.
+    nameless: BTreeMap<(ClusterId, PeerId), u32>,
 }
 
 impl Collected {
@@ -122,31 +123,37 @@ impl Collected {
 
     /// Notes the workers that an update stands for in a round on version `newest`. A merge that
     /// holds an older contribution stands for one worker with an unknown name: only one of its
-    /// contributions certainly belongs to this round.
-    fn note_who(&mut self, update: &Update, newest: u32) {
+    /// contributions certainly belongs to this round. An update that no switch has touched is of the
+    /// worker that it names.
+    fn note_who(&mut self, from: PeerId, update: &Update, newest: u32) {
+        if update.hops == 0 {
+            self.workers.insert(update.address.worker);
+            return;
+        }
         let nameless = if update.version_oldest < newest {
             1
         } else {
             self.workers.insert(update.address.worker);
             update.contributors - 1
         };
-        let others = self.nameless.entry(update.address.cluster).or_default();
+        let others = self.nameless.entry((update.address.cluster, from)).or_default();
         *others = others.saturating_add(nameless);
     }
 
-    /// The workers without a contribution here. Of a cluster it returns all such workers, or none
-    /// if merges may hold their contributions: it is not known whose contributions those are.
+    /// The workers without a contribution here. Of a cluster behind a switch it returns all such workers,
+    /// or none if merges may hold their contributions: it is not known whose contributions those are.
     fn missing<'a>(
         &self,
         members: &'a BTreeMap<WorkerId, Member>,
     ) -> impl Iterator<Item = (WorkerId, &'a Member)> {
-        let mut unheard: BTreeMap<ClusterId, Vec<(WorkerId, &Member)>> = BTreeMap::new();
+        let mut unheard: BTreeMap<(ClusterId, PeerId), Vec<(WorkerId, &Member)>> = BTreeMap::new();
         let here = members.iter().filter(|(_, member)| !member.liveness.is_silent());
         for (worker, member) in here.filter(|(worker, _)| !self.workers.contains(worker)) {
-            unheard.entry(member.cluster).or_default().push((*worker, member));
+            let at = (member.cluster, member.peer);
+            unheard.entry(at).or_default().push((*worker, member));
         }
-        unheard.retain(|cluster, workers| {
-            workers.len() > self.nameless.get(cluster).map_or(0, |count| *count as usize)
+        unheard.retain(|at, workers| {
+            workers.len() > self.nameless.get(at).map_or(0, |count| *count as usize)
         });
         unheard.into_values().flatten()
     }
@@ -202,10 +209,11 @@ impl Job {
         &mut self,
         now: Instant,
         aggregate: Aggregate,
+        from: PeerId,
         update: &Update,
         lanes: &[u8],
     ) -> Result<Delivery, Refused> {
-        if let Err(refused) = self.add(now, aggregate, update, lanes) {
+        if let Err(refused) = self.add(now, aggregate, from, update, lanes) {
             self.fates.reject(refused, update.contributors);
             return Err(refused);
         }
@@ -216,6 +224,7 @@ impl Job {
         &mut self,
         now: Instant,
         aggregate: Aggregate,
+        from: PeerId,
         update: &Update,
         lanes: &[u8],
     ) -> Result<(), Refused> {
@@ -230,7 +239,7 @@ impl Job {
         collection.segments.resize_with(update.segments as usize, Collected::default);
         let segment = &mut collection.segments[update.segment as usize];
         segment.take_in(update, lanes)?;
-        segment.note_who(update, self.version);
+        segment.note_who(from, update, self.version);
         segment.behind += behind;
         segment.overlapped += overlapped;
         collection.waiting += u64::from(update.contributors);
@@ -297,7 +306,7 @@ impl Server {
     ) -> Result<(), Refused> {
         let id = update.address.job;
         let job = self.jobs.get_mut(&id).ok_or(Refused::UnknownJob)?;
-        let delivery = match job.collect(now, self.config.aggregate(), update, lanes) {
+        let delivery = match job.collect(now, self.config.aggregate(), from, update, lanes) {
             Err(Refused::Stale) => {
                 self.answer_stale(now, from, update);
                 return Err(Refused::Stale);

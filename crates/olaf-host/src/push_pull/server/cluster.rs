@@ -11,6 +11,10 @@ use core::time::Duration;
 use olaf_engine::{Instant, PeerId};
 use olaf_wire::{Answer, ClusterId};
 
+/// A job remembers this number of clusters that no worker is in: one worker can deliver for a new cluster
+/// and leave, again and again.
+const REMEMBERED: usize = 1024;
+
 /// A cluster.
 #[derive(Default)]
 pub(super) struct Cluster {
@@ -35,16 +39,23 @@ pub(super) struct Round {
 }
 
 impl Job {
-    /// Forgets clusters that no worker is in and that were not heard for `after`. Returns them.
+    /// Forgets clusters that no worker is in, unless they delivered something in the last `after`. Of those
+    /// it remembers the ones that were heard last. Returns the forgotten ones.
     pub(super) fn prune_clusters(&mut self, now: Instant, after: Duration) -> Vec<ClusterId> {
         let here: BTreeSet<ClusterId> = self.members.values().map(|m| m.cluster).collect();
-        let mut gone = Vec::new();
-        self.clusters.retain(|id, cluster| {
-            let lately = cluster.heard.is_none_or(|heard| now.since(heard) < after);
-            let stays = lately || here.contains(id);
-            gone.extend((!stays).then_some(*id));
-            stays
-        });
+        let empty = self.clusters.iter().filter(|(id, _)| !here.contains(id));
+        // Nobody has said anything of a checkpoint's cluster: it stays.
+        let heard = empty.filter_map(|(id, cluster)| Some((cluster.heard?, cluster, *id)));
+        let (lately, mut gone): (Vec<_>, Vec<_>) = heard
+            .map(|(heard, cluster, id)| (heard, cluster.deliveries > 0, id))
+            .partition(|(heard, delivered, _)| *delivered && now.since(*heard) < after);
+        let mut lately = lately;
+        lately.sort_unstable_by_key(|(heard, _, id)| (core::cmp::Reverse(*heard), *id));
+        gone.extend(lately.into_iter().skip(REMEMBERED));
+        let gone: Vec<ClusterId> = gone.into_iter().map(|(_, _, id)| id).collect();
+        for id in &gone {
+            self.clusters.remove(id);
+        }
         gone
     }
 

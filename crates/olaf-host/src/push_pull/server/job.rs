@@ -256,15 +256,32 @@ impl Job {
         limit: Clip,
     ) -> Result<(), Refused> {
         let segments = self.shape.segments();
-        let pace = &mut of_sender(&mut self.members, from, &update.address)?.pace;
+        let member = of_sender(&mut self.members, from, &update.address)?;
+        if member.cluster != update.address.cluster {
+            return Err(Refused::WrongCluster);
+        }
+        let pace = &mut member.pace;
         let takes = self.paces.takes(now, limit, Voter::At(from), pace, update.sequence, segments);
         if takes { Ok(()) } else { Err(Refused::TooOften) }
     }
 
-    /// Whether an update holds no more contributions than the workers behind its sender may carry.
-    pub(super) fn may_carry(&self, from: PeerId, contributors: u32) -> bool {
-        let most = u64::from(MOST_CARRIED) * self.members.at(from).max(1) as u64;
-        u64::from(contributors) <= most
+    /// Whether a switch may send an update that names that worker first: the worker is not at another
+    /// peer. One that is gone may have left the update in the switch.
+    pub(super) fn takes_passed_on(&self, from: PeerId, update: &Update) -> Result<(), Refused> {
+        let elsewhere = |member: &&Member| member.peer != from && !member.liveness.is_silent();
+        match self.members.get(&update.address.worker).filter(elsewhere) {
+            Some(_) => Err(Refused::UnknownPeer),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether an update holds no more contributions than the workers that it may stand for can carry:
+    /// itself, or all behind the switch that sent it.
+    pub(super) fn may_carry(&self, from: PeerId, update: &Update) -> Result<(), Refused> {
+        let workers = if update.hops == 0 { 1 } else { self.members.at(from).max(1) };
+        let most = u64::from(MOST_CARRIED) * workers as u64;
+        let fits = u64::from(update.contributors) <= most;
+        if fits { Ok(()) } else { Err(Refused::TooManyContributors) }
     }
 
     /// The member that a datagram is from.

@@ -54,7 +54,7 @@ impl Server {
         job.keep_ahead_of(join.have_version, config.keep_versions);
         let patience = (config.offer_patience, config.restore_patience);
         job.consider_offer(now, &join, patience.0, patience.1);
-        self.note_hop(now, (from, join.address.job));
+        self.note_hop(now, (from, join.address.job), join.hops);
         self.note_restored(now, &join);
         let welcome = self.welcome(now, &join, WelcomeCode::Welcome);
         let peer = (from, join.address.job);
@@ -71,8 +71,8 @@ impl Server {
 
     /// Updates may come over that hop. A hop outlives its workers for a while: what they pushed last may
     /// still wait in a switch. A flood of workers that come and go leaves few.
-    fn note_hop(&mut self, now: Instant, hop: (PeerId, JobId)) {
-        self.hops.entry(hop).or_default().note(now);
+    fn note_hop(&mut self, now: Instant, hop: (PeerId, JobId), hops: u8) {
+        self.hops.entry(hop).or_default().note_join(now, hops);
         if self.hops.len() >= self.sweep_hops_at {
             let jobs = &self.jobs;
             self.hops.retain(|(peer, job), _| {

@@ -22,6 +22,7 @@ mod config;
 mod describing;
 mod fates;
 mod forgetting;
+mod hops;
 mod job;
 mod joining;
 mod offering;
@@ -43,10 +44,11 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use answers::{Answers, Outgoing};
 use core::time::Duration;
+use hops::Hop;
 use job::Job;
 use olaf_engine::event::MEMBERSHIP_LINES;
 use olaf_engine::keys::ConfigError;
-use olaf_engine::party::{Allowance, Arrivals, Bucket, Chance, Deadlines, GONE, Liveness};
+use olaf_engine::party::{Allowance, Arrivals, Bucket, Chance, Deadlines, GONE};
 use olaf_engine::report::{self, Report};
 use olaf_engine::{
     Engine, Event, FlowEnds, Instant, PeerId, PortId, Refused, Source, TrafficClass, Transmit,
@@ -74,7 +76,7 @@ pub struct Server {
     epoch: u32,
     jobs: BTreeMap<JobId, Job>,
     /// Hops that updates came over, and when each was last heard.
-    hops: BTreeMap<(PeerId, JobId), Liveness>,
+    hops: BTreeMap<(PeerId, JobId), Hop>,
     /// The number of hops that starts the next search for those without workers.
     sweep_hops_at: usize,
     /// Which datagrams came over each hop: duplicates are known by their numbers there.
@@ -281,7 +283,7 @@ impl Server {
             }
         }
         self.forget_jobs(now);
-        self.hops.retain(|_, hop| !hop.is_gone(now, after));
+        self.hops.retain(|_, hop| !hop.liveness.is_gone(now, after));
         let hops = &self.hops;
         self.ends.retain(|hop, _| hops.contains_key(hop));
         if !clusters_gone.is_empty() {

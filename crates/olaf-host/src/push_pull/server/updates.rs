@@ -52,11 +52,13 @@ impl Server {
             self.arrivals.unnumbered(update.contributors.into());
             return Err(Refused::UnknownPeer);
         };
-        hop.note(now);
-        if !job.may_carry(from, update.contributors) {
-            job.fates.reject(Refused::TooManyContributors, 1);
+        hop.liveness.note(now);
+        let may_be = hop.may_send(update).and_then(|()| job.may_carry(from, update));
+        if let Err(refused) = may_be {
+            // Its number of contributions is not believed.
+            job.fates.reject(refused, 1);
             self.arrivals.unnumbered(1);
-            return Err(Refused::TooManyContributors);
+            return Err(refused);
         }
         if !self.arrivals.is_news(from, update) {
             job.fates.reject(Refused::Duplicate, 0);
@@ -72,10 +74,13 @@ impl Server {
             job.fates.reject(Refused::Overtaken, update.contributors);
             return Err(Refused::Overtaken);
         }
-        // A switch that sends for workers has judged each of them.
-        if update.hops == 0
-            && let Err(refused) = job.takes_own(now, from, update, self.config.limits.max_rate)
-        {
+        let takes = if update.hops == 0 {
+            job.takes_own(now, from, update, self.config.limits.max_rate)
+        } else {
+            // A switch that sends for workers has judged each of them.
+            job.takes_passed_on(from, update)
+        };
+        if let Err(refused) = takes {
             job.fates.reject(refused, update.contributors);
             if refused == Refused::TooOften {
                 self.note_too_often(now, from, &update.address);
