@@ -198,6 +198,7 @@ pub(crate) fn apply_rule<'py>(
             sum: &sum,
             weight: *weight,
             reward: *reward,
+            reward_is_clipped: false,
             versions_behind: *versions_behind,
             contributors: *contributors,
             overlapped: *overlapped,

@@ -4,6 +4,7 @@
 use crate::hostile::{EPOCH, JOB, Pair, plain, taken};
 use olaf_engine::party::{Clip, Limits};
 use olaf_engine::{Engine, Instant, PeerId, PortId, Source};
+use olaf_host::push_pull::server::{RuleConfig, ServerGate};
 use olaf_host::transmission::{Control, Fair};
 use olaf_host::{Refused, Server, ServerConfig};
 use olaf_wire::{
@@ -410,4 +411,32 @@ fn a_worker_sends_no_updates_of_other_clusters() {
     pair.gives_server(8, |buf| elsewhere.emit(buf)).unwrap();
     assert_eq!(pair.sends(8, 1.0, |_| ()), Err(Refused::WrongCluster));
     pair.sends(8, 1.0, |update| update.address.cluster = ClusterId(3)).unwrap();
+}
+
+/// The gate measures rewards by the best one. A clipped reward is still the largest ever, so that it would
+/// shut the gate for good.
+#[test]
+fn a_reward_beyond_all_others_does_not_shut_the_gate() {
+    let rule = RuleConfig { gate: ServerGate::Best, gate_margin: 1.0, ..RuleConfig::default() };
+    let config = ServerConfig { rule, ..without_rate() };
+    let mut pair = Pair::joined(config);
+    for worker in [8, 9, 10, 20] {
+        pair.enters(worker);
+    }
+    let honest = |pair: &mut Pair| {
+        let mut gated = 0;
+        for reward in 0..10 {
+            for worker in [8, 9, 10] {
+                let before = pair.server.statistics(pair.now).jobs[0].fates.gated;
+                pair.sends(worker, 1.0, |update| update.reward = 50.0 + f64::from(reward % 2))
+                    .unwrap();
+                gated += pair.server.statistics(pair.now).jobs[0].fates.gated - before;
+            }
+        }
+        gated
+    };
+    assert_eq!(honest(&mut pair), 0);
+    pair.sends(20, 0.0, |update| update.reward = 1e30).unwrap();
+    assert_eq!(honest(&mut pair), 0);
+    assert_eq!(pair.server.statistics(pair.now).jobs[0].clipped.reward, 1);
 }

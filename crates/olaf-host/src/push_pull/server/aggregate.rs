@@ -89,6 +89,7 @@ struct Collected {
     overlapped: f64,
     alone: u64,
     merged: u64,
+    reward_is_clipped: bool,
     /// Whose contributions are certainly here: of a merge only the first contributor is known.
     workers: BTreeSet<WorkerId>,
     /// Number of further contributors of each cluster behind each switch. Their workers are not known,
@@ -242,6 +243,7 @@ impl Job {
         segment.note_who(from, update, self.version);
         segment.behind += behind;
         segment.overlapped += overlapped;
+        segment.reward_is_clipped |= self.reward_is_clipped;
         collection.waiting += u64::from(update.contributors);
         collection.since.get_or_insert(now);
         Ok(())
@@ -270,6 +272,7 @@ impl Job {
                 sum: &sum,
                 weight: header.weight,
                 reward: header.reward,
+                reward_is_clipped: segment.reward_is_clipped,
                 versions_behind: u32::try_from(segment.behind / contributors).unwrap_or(u32::MAX),
                 contributors: header.contributors,
                 // The collection's own contributors overlap each other, and count as such.

@@ -93,6 +93,7 @@ impl Job {
             sum: lanes,
             weight: update.weight,
             reward: update.reward,
+            reward_is_clipped: self.reward_is_clipped,
             versions_behind: self.behind(update),
             contributors: update.contributors.min(counted.here),
             overlapped: self.overlapped(update, counted),

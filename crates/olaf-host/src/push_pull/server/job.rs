@@ -60,6 +60,8 @@ pub(super) struct Job {
     pub(super) paces: Paces,
     /// How much the update that is applied counts as a step that others overlap with.
     pub(super) effect: f64,
+    /// The reward of the update that is applied was clipped.
+    pub(super) reward_is_clipped: bool,
     pub(super) staleness: Staleness,
     pub(super) description: Description,
     /// Delivered, and not in the model yet.
@@ -143,6 +145,7 @@ impl Job {
             paces: Paces::default(),
             clipped: ClippedCounts::default(),
             effect: 1.0,
+            reward_is_clipped: false,
             staleness: Staleness::default(),
             description: Description::default(),
             collection: Collection::default(),

@@ -75,6 +75,8 @@ pub struct Delivered<'a> {
     pub weight: f64,
     /// Their mean reward.
     pub reward: f64,
+    /// A reward was larger than is usual, and was clipped: no later one is measured by it.
+    pub reward_is_clipped: bool,
     /// Versions since the model they were computed on.
     pub versions_behind: u32,
     /// How many contributions the sum is of, at least 1.
@@ -155,7 +157,9 @@ impl Rule {
                 RuleKind::PaperLiteral => self.paper_literal(weights, update),
             }
         };
-        self.remember(update.reward, applied);
+        if !update.reward_is_clipped {
+            self.remember(update.reward, applied);
+        }
         applied
     }
 
@@ -245,7 +249,15 @@ mod tests {
     }
 
     fn delivered(sum: &[u8], weight: f64, reward: f64) -> Delivered<'_> {
-        Delivered { sum, weight, reward, versions_behind: 0, contributors: 1, overlapped: 0.0 }
+        Delivered {
+            sum,
+            weight,
+            reward,
+            reward_is_clipped: false,
+            versions_behind: 0,
+            contributors: 1,
+            overlapped: 0.0,
+        }
     }
 
     fn config() -> RuleConfig {

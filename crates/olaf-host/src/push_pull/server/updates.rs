@@ -106,7 +106,7 @@ impl Server {
             job.longest_step(update.segment, multiple, rate)
         });
         let Kept { lanes, clipped, effect } = kept;
-        job.effect = effect;
+        (job.effect, job.reward_is_clipped) = (effect, clipped.reward);
         if clipped.any() {
             self.note_clipped(now, from, &update.address, clipped);
         }
