@@ -3,11 +3,14 @@
 //! An update that moves the model a little counts in full where the server counts overlapping steps, and
 //! it takes a place in a merge. So a worker that sends many of them slows all others. The limit is a
 //! multiple of the recent median rate of the other workers, with one vote for each [voter](Voter): a worker
-//! cannot move its own limit, however much it sends.
+//! cannot move its own limit, however much it sends. All workers that send from one address have the limit
+//! of one worker together, too: a worker with two hundred ids, or one that leaves and joins again, gains
+//! nothing.
 
 use crate::party::clip::{Clip, Recent, Voter};
 use crate::party::{Allowance, Bucket};
 use crate::time::Instant;
+use alloc::collections::BTreeMap;
 use core::time::Duration;
 use olaf_wire::serial;
 
@@ -20,11 +23,24 @@ const NEWEST: f64 = 1.0 / 8.0;
 /// An interval counts as this multiple of the mean at most: a pause is not a pace.
 const LONGEST: f64 = 8.0;
 const SHORTEST_S: f64 = 1e-6;
+/// Addresses that are remembered before the first look for quiet ones.
+const ADDRESSES: usize = 1024;
 
 /// The recent rates of a job's workers, in updates a second.
 #[derive(Debug, Default)]
 pub struct Paces {
     rates: Recent,
+    /// What each address sent lately, whatever workers it names.
+    addresses: BTreeMap<Voter, Limited>,
+    sweep_at: usize,
+}
+
+/// A limit that follows the others' rates.
+#[derive(Clone, Copy, Debug, Default)]
+struct Limited {
+    bucket: Bucket,
+    allowed: Option<Allowance>,
+    renewed: Option<Instant>,
 }
 
 /// One worker's pace.
@@ -33,9 +49,7 @@ pub struct Pace {
     newest: Option<(u32, Instant)>,
     /// Mean time between two updates; none before the second.
     interval_s: Option<f64>,
-    bucket: Bucket,
-    allowed: Option<Allowance>,
-    renewed: Option<Instant>,
+    limited: Limited,
 }
 
 impl Pace {
@@ -75,21 +89,41 @@ impl Paces {
         if let Some(rate) = pace.note(now, sequence) {
             self.rates.note(now, voter, rate);
         }
-        if pace.renewed.is_none_or(|at| now.since(at) >= RENEWED_EVERY) {
-            pace.renewed = Some(now);
+        let takes = pace.limited.takes(now, &self.rates, limit, voter, segments);
+        if self.addresses.len() >= self.sweep_at.max(ADDRESSES) {
+            // Of an address with a full bucket nothing is forgotten.
+            self.addresses.retain(|_, limited| !limited.bucket.is_full(now));
+            self.sweep_at = 2 * self.addresses.len();
+        }
+        let address = self.addresses.entry(voter).or_default();
+        takes && address.takes(now, &self.rates, limit, voter, segments)
+    }
+}
+
+impl Limited {
+    fn takes(
+        &mut self,
+        now: Instant,
+        rates: &Recent,
+        limit: Clip,
+        voter: Voter,
+        segments: u32,
+    ) -> bool {
+        if self.renewed.is_none_or(|at| now.since(at) >= RENEWED_EVERY) {
+            self.renewed = Some(now);
             let most = match limit {
                 Clip::Off => None,
                 Clip::At(rate) => Some(rate),
-                Clip::Median(multiple) => self.rates.median(voter).map(|rate| rate * multiple),
+                Clip::Median(multiple) => rates.median(voter).map(|rate| rate * multiple),
             };
-            pace.allowed = most.map(|rate| {
+            self.allowed = most.map(|rate| {
                 let every = 1e9 / (rate * f64::from(segments.max(1)));
                 let every = Duration::from_nanos((every as u64).max(1));
                 Allowance { burst: BURST.saturating_mul(segments), every }
             });
         }
         // Where nobody else sends, nothing says what is usual.
-        pace.allowed.is_none_or(|allowed| pace.bucket.take(now, allowed))
+        self.allowed.is_none_or(|allowed| self.bucket.take(now, allowed))
     }
 }
 
@@ -148,6 +182,41 @@ mod tests {
         // 20 times 10 a second for 10 s, a burst, and what came before the others had a pace.
         let (taken, refused) = found[3];
         assert!((1_900..4_200).contains(&taken) && taken + refused == 100_000, "{found:?}");
+    }
+
+    #[test]
+    fn two_hundred_workers_of_one_address_have_the_limit_of_one() {
+        let mut paces = Paces::default();
+        let mut honest = [(Pace::default(), 0u32); 3];
+        let (mut flood, mut taken, mut refused) = (vec![Pace::default(); 200], 0, 0);
+        for at in (0..10_000_000u64).step_by(250) {
+            let now = us(at);
+            for (worker, (pace, sequence)) in (0..).zip(&mut honest) {
+                if at % 100_000 == 0 {
+                    *sequence += 1;
+                    assert!(paces.takes(now, LIMIT, by(worker), pace, *sequence, 1));
+                }
+            }
+            let number = (at / 250) as u32;
+            // Each id is new after a while, as one that leaves and joins again is.
+            let id = &mut flood[number as usize % 200];
+            if number % 20_000 < 200 {
+                *id = Pace::default();
+            }
+            let takes = paces.takes(now, LIMIT, by(9), id, number, 1);
+            *(if takes { &mut taken } else { &mut refused }) += 1;
+        }
+        assert!((1_900..4_200).contains(&taken) && refused > 30_000, "{taken} and {refused}");
+    }
+
+    #[test]
+    fn addresses_that_are_quiet_are_forgotten() {
+        let mut paces = Paces::default();
+        for peer in 0..20_000 {
+            let now = us(u64::from(peer) * 100_000);
+            paces.takes(now, LIMIT, by(peer), &mut Pace::default(), 1, 1);
+        }
+        assert!(paces.addresses.len() <= ADDRESSES, "{} addresses", paces.addresses.len());
     }
 
     #[test]

@@ -372,8 +372,33 @@ fn what_is_turned_away_anyway_raises_no_question() {
 }
 
 #[test]
+fn one_address_with_many_clusters_keeps_no_other_from_being_asked_about() {
+    for unanswered in [Ruling::Refuse, Ruling::Admit] {
+        let mut sw = asking_with(Admission { unanswered, max_questions: 16, ..POLICY });
+        for n in 0..200u32 {
+            let posed = W { peer: 100, ..w(1000 + n, 1000 + n) };
+            let verdict = sw.joins(posed);
+            let expected =
+                if n < 4 { Verdict::Absorb } else { Verdict::Drop(DropReason::TooOften) };
+            assert_eq!(verdict, expected, "cluster {n}");
+        }
+        assert_eq!(sw.joins(W1), Verdict::Absorb);
+        assert_eq!(sw.switch.statistics(sw.now).admission.unwrap().open, 5);
+        assert_eq!(sw.counts().not_asked, 0);
+    }
+    // Four addresses have all questions between them: the newest of one that has several gives way.
+    let mut sw = asking_with(Admission { max_questions: 16, ..POLICY });
+    for n in 0..200u32 {
+        sw.joins(W { peer: 100 + n % 4, ..w(1000 + n, 1000 + n) });
+    }
+    assert_eq!(sw.joins(W1), Verdict::Absorb);
+    let open = sw.switch.statistics(sw.now).admission.unwrap().open;
+    assert_eq!((open, sw.counts().not_asked, sw.counts().withdrawn), (16, 0, 1));
+}
+
+#[test]
 fn a_flood_of_made_up_clusters_stays_bounded_and_gets_the_stated_answer() {
-    let flood = || (0..5000u32).map(|n| W { peer: 100, ..w(1000 + n, 1000 + n) });
+    let flood = || (0..5000u32).map(|n| W { peer: 100 + n, ..w(1000 + n, 1000 + n) });
     let mut sw = asking();
     sw.enters_by_word(W1);
     sw.events();

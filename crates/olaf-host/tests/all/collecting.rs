@@ -268,6 +268,33 @@ fn a_worker_ends_no_round_for_others() {
 }
 
 #[test]
+fn a_worker_that_only_joins_slows_few_rounds() {
+    let mut served = Served::new(ROUND, 3, ServerGate::None);
+    for version in 1..=3 {
+        served.push(on(version, update(0)), 1.0).unwrap();
+        served.push(on(version, update(1)), 1.0).unwrap();
+        assert_eq!(served.model().0, version, "worker 2 is waited for");
+        served.wait();
+        assert_eq!((served.model().0, served.named()), (version + 1, vec![2]));
+    }
+    let both = |served: &mut Served, version| {
+        served.push(on(version, update(0)), 1.0).unwrap();
+        served.push(on(version, update(1)), 1.0).unwrap();
+    };
+    for version in 4..20 {
+        both(&mut served, version);
+        assert_eq!(served.model().0, version + 1, "nobody waits for worker 2");
+    }
+    assert_eq!((served.short(), served.named()), (3, vec![]));
+    // It was only slow: it is waited for again, also where its first update comes too late.
+    assert_eq!(served.push(on(1, update(2)), 1.0), Err(Refused::Stale));
+    both(&mut served, 20);
+    assert_eq!(served.model().0, 20, "worker 2 is waited for");
+    served.push(on(20, update(2)), 1.0).unwrap();
+    assert_eq!(served.model().0, 21);
+}
+
+#[test]
 fn who_left_after_contributing_stands_for_nobody_who_stayed() {
     let mut served = Served::new(ROUND, 3, ServerGate::None);
     served.push(update(0), 3.0).unwrap();

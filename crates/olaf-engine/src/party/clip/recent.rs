@@ -13,7 +13,7 @@ const VOTES: usize = 15;
 const KEPT: Duration = Duration::from_secs(60);
 
 /// Who has one vote.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Voter {
     /// All that send for themselves from one address: a party with one socket has one vote, however
     /// many worker ids it joined with.

@@ -21,6 +21,9 @@ use serde::Serialize;
 /// Joins held for one question; of further workers only the question is known, and they repeat
 /// themselves.
 const HELD_LIMIT: usize = 256;
+/// One address may have this part of the questions, and two in any case: a stranger needs no worker to bring up
+/// a question.
+const SHARES: usize = 4;
 /// Refusals remembered; the one that would pass first gives way.
 const REFUSALS_LIMIT: usize = 1024;
 /// Questions that were not asked are told of at most so often.
@@ -66,7 +69,7 @@ pub struct Counts {
     pub refused: u64,
     /// or by nobody who knew in time.
     pub unanswered: u64,
-    /// Questions whose workers went before their turn came.
+    /// Questions whose workers went before their turn came, or that gave way to another address's.
     pub withdrawn: u64,
     /// Joins that got the stated answer because too many questions were open.
     pub not_asked: u64,
@@ -83,6 +86,24 @@ impl Questions {
     /// Questions, the one that is put included.
     pub(super) fn open(&self) -> usize {
         self.open.len()
+    }
+
+    /// Questions that joins of that peer brought up.
+    fn of(&self, peer: PeerId) -> usize {
+        self.open.iter().filter(|question| question.asker.peer == peer).count()
+    }
+
+    /// Makes room for a question of a peer that has none: the newest of a peer that has several goes.
+    /// Its workers repeat their joins. Says whether there is room.
+    fn make_room(&mut self, for_peer: PeerId) -> bool {
+        if self.of(for_peer) > 0 {
+            return false;
+        }
+        let waits = |question: &Question| question.deadline.is_none();
+        let several = |question: &Question| self.of(question.asker.peer) > 1;
+        let newest = self.open.iter().rposition(|one| waits(one) && several(one));
+        self.counts.withdrawn += u64::from(newest.is_some());
+        newest.is_some_and(|at| self.open.remove(at).is_some())
     }
 
     /// Where those are whose joins wait.
@@ -214,7 +235,17 @@ impl Switch {
         if known.is_none() && self.is_cluster_here(name) {
             return None;
         }
-        if known.is_none() && self.asking.open.len() >= policy.max_questions {
+        if known.is_none() && self.asking.of(from.peer) >= (policy.max_questions / SHARES).max(2) {
+            // Its other questions come first. It repeats its join.
+            let code = WelcomeCode::AdmissionPending;
+            let welcome = self.welcome(now, join.address, join.sent_at_ns, code);
+            self.reply(now, from, welcome);
+            return Some(Verdict::Drop(DropReason::TooOften));
+        }
+        if known.is_none()
+            && self.asking.open.len() >= policy.max_questions
+            && !self.asking.make_room(from.peer)
+        {
             return self.not_asked(now, from, join, policy);
         }
         let at = known.unwrap_or_else(|| {

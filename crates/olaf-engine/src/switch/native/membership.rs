@@ -492,11 +492,16 @@ impl Switch {
                 heard || here.contains(cluster) || waiting_clusters.contains(&(*id, *cluster))
             });
             let (members, below) = (&job.members, &job.below);
-            for cluster in job.clusters.values_mut() {
-                cluster.ends.keep(|hearer| match hearer {
+            for (id, cluster) in &mut job.clusters {
+                let is_here = |hearer: Hearer| match hearer {
                     Hearer::Worker(worker) => members.contains_key(&worker),
                     Hearer::Switch(peer) => below.contains_key(&peer),
-                });
+                };
+                cluster.ends.keep(is_here);
+                cluster.owed.retain(|hearer, _| is_here(*hearer));
+                let is_in =
+                    |worker: &WorkerId| members.get(worker).is_some_and(|m| m.cluster == *id);
+                cluster.wants_notices.retain(is_in);
             }
             for (worker, member) in job.members.iter_mut() {
                 if member.liveness.fell_silent(now, silent_after) {

@@ -332,24 +332,24 @@ impl Switch {
     }
 
     fn switch_statistics(&self, now: Instant) -> Vec<SwitchBelow> {
-        let switches = self.jobs.iter().flat_map(|(job, state)| {
-            state.below.iter().map(move |(peer, below)| (*job, state, *peer, below))
-        });
-        switches
-            .map(|(job, state, peer, below)| SwitchBelow {
+        let mut all = Vec::new();
+        for (job, state) in &self.jobs {
+            // Counted once for all: a crowd of switches and workers is looked at while packets wait.
+            let mut workers: BTreeMap<PeerId, usize> = BTreeMap::new();
+            for member in state.members.values().filter(|member| member.behind_switch) {
+                *workers.entry(member.peer).or_default() += 1;
+            }
+            all.extend(state.below.iter().map(|(peer, below)| SwitchBelow {
                 job: job.0,
-                address: peer,
+                address: *peer,
                 alive: !below.liveness.is_silent(),
                 silent_ns: nanos(below.liveness.silence(now)),
-                workers: state
-                    .members
-                    .values()
-                    .filter(|m| m.behind_switch && m.peer == peer)
-                    .count(),
+                workers: workers.get(peer).copied().unwrap_or(0),
                 received: below.account.received,
                 rejected: below.account.rejected,
-            })
-            .collect()
+            }));
+        }
+        all
     }
 
     fn departed_statistics(&self) -> Vec<Departed> {

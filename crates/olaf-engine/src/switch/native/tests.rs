@@ -105,3 +105,28 @@ fn departures_without_an_answer_are_remembered_up_to_a_limit() {
     assert_eq!(waiting.len(), super::answers::UNANSWERED_LIMIT);
     assert_eq!(waiting.back().map(|last| last.hop_sequence), Some(job.hop_sequence));
 }
+
+/// A member keeps a cluster that gets no update; others join it, ask for notices, and leave.
+#[test]
+fn wishes_for_notices_go_with_their_workers() {
+    let mut switch = Switch::new(Config::default(), 5).expect("a configuration that can be");
+    switch.set_default_server(SERVER);
+    let enters = |switch: &mut Switch, worker| {
+        let address = Address { worker: olaf_wire::WorkerId(worker), ..ADDRESS };
+        let join = olaf_wire::Join { wants_notices: true, ..join(address, 1, 1) };
+        recv(switch, WORKER, |buf| join.emit(buf));
+        recv(switch, ABOVE, |buf| welcome(&join).emit(buf));
+        drain(switch, PortId::UPLINK);
+        drain(switch, PortId::DOWNLINK);
+        address
+    };
+    enters(&mut switch, 4);
+    for worker in 100..1_100 {
+        let address = enters(&mut switch, worker);
+        recv(&mut switch, WORKER, |buf| Leave { address }.emit(buf));
+        drain(&mut switch, PortId::UPLINK);
+    }
+    switch.check_silence(Instant(1));
+    let job = &switch.jobs[&ADDRESS.job];
+    assert_eq!((job.members.len(), job.clusters[&ADDRESS.cluster].wants_notices.len()), (1, 1));
+}

@@ -20,6 +20,10 @@ use olaf_engine::{Event, Refused};
 use olaf_engine::{Instant, Lanes, PeerId};
 use olaf_wire::{Address, AggregateKind, Answer, ClusterId, JobId, Update, WorkerId};
 
+/// A worker that this number of rounds in a row went without is waited for no more, until it sends something:
+/// one that only joins must not slow all others.
+const MISSED: u32 = 3;
+
 /// When what was delivered changes the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregate {
@@ -148,7 +152,8 @@ impl Collected {
         members: &'a BTreeMap<WorkerId, Member>,
     ) -> impl Iterator<Item = (WorkerId, &'a Member)> {
         let mut unheard: BTreeMap<(ClusterId, PeerId), Vec<(WorkerId, &Member)>> = BTreeMap::new();
-        let here = members.iter().filter(|(_, member)| !member.liveness.is_silent());
+        let waited_for = |member: &Member| !member.liveness.is_silent() && member.missed < MISSED;
+        let here = members.iter().filter(|(_, member)| waited_for(member));
         for (worker, member) in here.filter(|(worker, _)| !self.workers.contains(worker)) {
             let at = (member.cluster, member.peer);
             unheard.entry(at).or_default().push((*worker, member));
@@ -309,6 +314,12 @@ impl Server {
     ) -> Result<(), Refused> {
         let id = update.address.job;
         let job = self.jobs.get_mut(&id).ok_or(Refused::UnknownJob)?;
+        if let Some(member) = job.members.get_mut(&update.address.worker)
+            && member.peer == from
+        {
+            // Also where what it sends is too late: with the newest model it may be in time again.
+            member.missed = 0;
+        }
         let delivery = match job.collect(now, self.config.aggregate(), from, update, lanes) {
             Err(Refused::Stale) => {
                 self.answer_stale(now, from, update);
@@ -373,6 +384,10 @@ impl Server {
             let (cluster, peer, session) = (member.cluster, member.peer, member.session);
             let answer = self.model_for(now, id, Address { job: id, cluster, worker, session });
             self.answers.model(peer, answer, shape, snapshot.clone());
+            let member = self.jobs.get_mut(&id).and_then(|job| job.members.get_mut(&worker));
+            if let Some(member) = member {
+                member.missed += 1;
+            }
             self.event(Event::RoundWithout(WorkerSeen { job: id, cluster, worker, peer }));
         }
         self.plan(id);

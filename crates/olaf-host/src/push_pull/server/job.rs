@@ -106,6 +106,8 @@ pub(super) struct Member {
     /// How many contributions the model had when this worker's last one was added; of a merge only
     /// the first contributor's name is known.
     pub(super) contributed: Option<u64>,
+    /// Rounds in a row that ended without it.
+    pub(super) missed: u32,
     /// Updates that named it and were clipped, and when that was last told.
     pub(super) clipped: (u64, Option<Instant>),
     /// How often it sends, where no switch sends for it.
@@ -182,6 +184,7 @@ impl Job {
         let questions = same.map(|member| member.questions).unwrap_or_default();
         let moves = same.map(|member| member.moves).unwrap_or_default();
         let pace = same.map(|member| member.pace).unwrap_or_default();
+        let missed = same.map(|member| member.missed).unwrap_or_default();
         let told_too_often = same.and_then(|member| member.told_too_often);
         self.last_join = now;
         self.empty_since = None;
@@ -200,6 +203,7 @@ impl Job {
                 last_join_received_at_ns: now.0,
                 bad_layout,
                 contributed,
+                missed,
                 clipped,
                 pace,
                 told_too_often,
