@@ -29,8 +29,11 @@ START_S = 60.0
 class Service:
     """A context manager: a process that serves, until it is stopped or killed."""
 
-    def __init__(self, store: Path, *more: str) -> None:
+    def __init__(self, store: Path, *more: str, files: int | None = None) -> None:
+        """files: the most files that its process may open; None: as many as this one."""
         command = [sys.executable, "-m", "olaf", "schedule", "serve", "--store", str(store)]
+        if files is not None:
+            command = ["/bin/sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *command]
         self.process = subprocess.Popen(
             [*command, "--listen", "127.0.0.1:0", "--json", *more],
             stdout=subprocess.PIPE,

@@ -17,6 +17,7 @@ from olaf.schedule.controller import MOST_EVENTS, Controller
 from olaf.schedule.feed import Feed
 from olaf.schedule.guard import MOST_BODY
 from olaf.schedule.known import Known
+from olaf.schedule.places import Places
 from olaf.schedule.reading import BUNDLED
 from olaf.schedule.store import Store
 
@@ -29,8 +30,9 @@ class Running:
     def __init__(self, folder: Path, *, token: str | None = None) -> None:
         feed = Feed(MOST_EVENTS, 8)
         self.controller = Controller(Store(folder / "s.db", SPEC), tell=feed.tell)
-        app = application(self.controller, feed, Known([BUNDLED]), token=token)
-        self.client = TestClient(app, raise_server_exceptions=False)
+        app = application(self.controller, feed, Known([BUNDLED]), Places(64), token=token)
+        url = "http://127.0.0.1:7070"
+        self.client = TestClient(app, raise_server_exceptions=False, base_url=url)
         self.client.__enter__()
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ from olaf.schedule.controller import Controller, Done, RefusedError
 from olaf.schedule.feed import Feed
 from olaf.schedule.guard import Guard
 from olaf.schedule.known import Known
+from olaf.schedule.places import Places
 from olaf.schedule.store import StoreError
 
 LONGEST_WAIT_S = 60.0
@@ -27,7 +28,7 @@ NodeName = Annotated[str, Path(max_length=256, description="Name in the topology
 
 
 def application(
-    controller: Controller, feed: Feed, known: Known, *, token: str | None = None
+    controller: Controller, feed: Feed, known: Known, places: Places, *, token: str | None = None
 ) -> FastAPI:
     """The HTTP application. With ``token`` None, every client that reaches it may use it."""
 
@@ -53,7 +54,7 @@ def application(
     _jobs(app, controller)
     _orders(app, controller)
     _nodes(app, controller)
-    _cluster(app, controller, feed, known)
+    _cluster(app, controller, feed, known, places)
     return app
 
 
@@ -176,7 +177,9 @@ def _nodes(app: FastAPI, controller: Controller) -> None:
         return await drained({"do": "host_lost", "host": name}, name, drained=True)
 
 
-def _cluster(app: FastAPI, controller: Controller, feed: Feed, known: Known) -> None:
+def _cluster(
+    app: FastAPI, controller: Controller, feed: Feed, known: Known, places: Places
+) -> None:
     @app.get("/cluster")
     async def cluster() -> models.Cluster:
         """The cluster in a few numbers, and the drained switches and hosts."""
@@ -219,14 +222,15 @@ def _cluster(app: FastAPI, controller: Controller, feed: Feed, known: Known) -> 
         """What `/metrics` counts, and the cluster, as one document."""
         text = await asyncio.wrap_future(controller.read(lambda core: core.cluster()))
         counts = {"events": feed.last, "waiting": controller.waiting(), "listeners": feed.listeners}
+        connections = {"connections": len(places), "connections_closed": places.closed}
         own = {"role": "scheduler", "olaf": {"version": __version__}}
-        return {**own, **counts, "cluster": json.loads(text)}
+        return {**own, **counts, **connections, "cluster": json.loads(text)}
 
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> str:
         """Metrics for Prometheus."""
         text = await asyncio.wrap_future(controller.read(lambda core: core.cluster()))
-        return _metrics(json.loads(text), feed, controller)
+        return _metrics(json.loads(text), feed, controller, places)
 
 
 def _there(text: str | None, job: int) -> str:
@@ -238,7 +242,7 @@ def _there(text: str | None, job: int) -> str:
     return text
 
 
-def _metrics(cluster: dict[str, Any], feed: Feed, controller: Controller) -> str:
+def _metrics(cluster: dict[str, Any], feed: Feed, controller: Controller, places: Places) -> str:
     gauges = {
         "hosts": cluster["hosts"],
         "hosts_free": cluster["free_hosts"],
@@ -251,10 +255,16 @@ def _metrics(cluster: dict[str, Any], feed: Feed, controller: Controller) -> str
         "jobs_fencing": cluster["fencing"],
         "requests_waiting": controller.waiting(),
         "listeners": feed.listeners,
+        "connections": len(places),
     }
     lines = [
         f"# TYPE olaf_schedule_{name} gauge\nolaf_schedule_{name} {value}"
         for name, value in gauges.items()
     ]
     lines.append(f"# TYPE olaf_schedule_events counter\nolaf_schedule_events {feed.last}")
+    lines.append("# TYPE olaf_schedule_connections_closed counter")
+    lines += [
+        f'olaf_schedule_connections_closed{{reason="{reason}"}} {count}'
+        for reason, count in places.closed.items()
+    ]
     return "\n".join(lines) + "\n"

@@ -8,6 +8,8 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from olaf.schedule.places import ADMITTED
+
 MOST_BODY = 64 * 1024
 """Largest body of a request in bytes."""
 
@@ -28,10 +30,14 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = dict(scope["headers"])
-        refused = self._refused(scope["path"], headers)
+        has_token = self._has_token(headers)
+        refused = self._refused(scope["path"], headers, has_token=has_token)
         if refused is not None:
             await _problem(send, *refused)
             return
+        admitted = scope.get("state", {}).get(ADMITTED)
+        if has_token and admitted is not None:
+            admitted()
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > MOST_BODY:
             await _problem(send, *_TOO_LARGE)
@@ -59,17 +65,23 @@ class Guard:
 
         await self._app(scope, replayed, send)
 
-    def _refused(self, path: str, headers: dict[bytes, bytes]) -> tuple[int, str, str, str] | None:
-        if self._token is not None and path not in OPEN:
-            said = headers.get(b"authorization", b"")
-            # In constant time, whatever the client sent.
-            if not hmac.compare_digest(said, b"Bearer " + self._token):
-                return (
-                    401,
-                    "Unauthorized",
-                    "the header Authorization has no token of this service",
-                    "send `Authorization: Bearer TOKEN`; on the command line: --token-file FILE",
-                )
+    def _has_token(self, headers: dict[bytes, bytes]) -> bool:
+        if self._token is None:
+            return True
+        said = headers.get(b"authorization", b"")
+        # In constant time, whatever the client sent.
+        return hmac.compare_digest(said, b"Bearer " + self._token)
+
+    def _refused(
+        self, path: str, headers: dict[bytes, bytes], *, has_token: bool
+    ) -> tuple[int, str, str, str] | None:
+        if not has_token and path not in OPEN:
+            return (
+                401,
+                "Unauthorized",
+                "the header Authorization has no token of this service",
+                "send `Authorization: Bearer TOKEN`; on the command line: --token-file FILE",
+            )
         if self._token is None and b"origin" in headers:
             # Without a token, any page in a browser on this machine could send requests.
             return (

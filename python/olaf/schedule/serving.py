@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import ipaddress
 import json
 import logging
@@ -24,16 +26,24 @@ from olaf._olaf import Allocator, LogFilter
 from olaf.outcome import Exit, RunError
 from olaf.schedule import words
 from olaf.schedule.api import application
+from olaf.schedule.connections import connections_in
 from olaf.schedule.controller import MOST_EVENTS, Controller, no_fault
 from olaf.schedule.feed import Feed
 from olaf.schedule.known import Known, contents
+from olaf.schedule.places import MOST_CONNECTIONS, Places, most_connections
 from olaf.schedule.reading import BUNDLED
 from olaf.schedule.store import Store
 from olaf.schedule.worth import Worth, united
 from olaf.usage import ConfigurationError
 
 MOST_LISTENERS = 2048
-MOST_CONNECTIONS = 4096
+MOST_ACCEPTED = 16
+"""Connections that are accepted before those of the turn before get their places, or none."""
+MOST_PENDING = 1024
+"""Connections that wait in the system until they are accepted."""
+NO_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+QUIET_S = 10.0
+"""Time between two lines about closed connections."""
 GRACE_S = 5
 MOST_UNSAID = 10_000
 LAST_WORDS_S = 2.0
@@ -95,7 +105,9 @@ def serve(
             contents([BUNDLED]),
             change=settings.change,
         )
-        feed = Feed(MOST_EVENTS, MOST_LISTENERS)
+        places = Places(most_connections())
+        # Some places are left for those who do not wait.
+        feed = Feed(MOST_EVENTS, min(MOST_LISTENERS, places.most // 2))
         talker = _Talker(as_json=as_json, log_format=log_format, log_level=log_level)
         say = talker.say
 
@@ -111,12 +123,12 @@ def serve(
         store.keep(worth)
     feed.tell(controller.last_events, controller.events)
     known = Known([*settings.patterns, BUNDLED], worth.network, worth.patterns)
-    app = application(controller, feed, known, token=token)
+    app = application(controller, feed, known, places, token=token)
     listener = _listener(host, port)
     shown_host, shown_port = listener.getsockname()[:2]
     shown = f"[{shown_host}]" if ":" in shown_host else shown_host
     # From here on a signal ends the service well: whoever reads the next line may send one at once.
-    server = _Server(app, feed, controller)
+    server = _Server(app, feed, controller, places, listener=listener, say=say)
     say(
         {
             "event": "listening",
@@ -157,15 +169,27 @@ def _of_the_store(
 
 
 class _Server(uvicorn.Server):
-    """uvicorn that ends long polls when it is told to stop."""
+    """uvicorn that ends long polls when it is told to stop, and counts connections."""
 
-    def __init__(self, app: Any, feed: Feed, controller: Controller) -> None:
+    def __init__(
+        self,
+        app: Any,
+        feed: Feed,
+        controller: Controller,
+        places: Places,
+        *,
+        listener: socket.socket,
+        say: Callable[[dict[str, Any]], None],
+    ) -> None:
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         config = uvicorn.Config(
             app,
             log_config=None,
             access_log=False,
             lifespan="on",
+            loop="asyncio",
+            http=connections_in(places),
+            backlog=MOST_ACCEPTED,
             limit_concurrency=MOST_CONNECTIONS,
             timeout_keep_alive=30,
             timeout_graceful_shutdown=GRACE_S,
@@ -174,6 +198,11 @@ class _Server(uvicorn.Server):
         )
         super().__init__(config)
         self._feed = feed
+        self._places = places
+        self._listener = listener
+        self._say = say
+        self._said = places.closed.copy()
+        self._quiet_until = 0.0
         # These handlers are uvicorn's while it runs. Before that, a signal stops it as soon as it
         # has started. After that it raises the signal again: there is nothing left to do.
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -183,6 +212,29 @@ class _Server(uvicorn.Server):
     def _stop(self) -> None:
         self.should_exit = True
         self._feed.close()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept connections."""
+        asyncio.get_running_loop().set_exception_handler(self._in_trouble)
+        await super().startup(sockets)
+        # asyncio takes one number for what it accepts in a turn and for what waits in the system.
+        self._listener.listen(MOST_PENDING)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Say how many connections were closed, now and then."""
+        now = time.monotonic()
+        if now >= self._quiet_until and (news := self._places.closed - self._said):
+            self._quiet_until = now + QUIET_S
+            self._said = self._places.closed.copy()
+            self._say({"event": "connections_closed", **news})
+        return await super().on_tick(counter)
+
+    def _in_trouble(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, OSError) and error.errno in NO_FILES:
+            self._places.closed["no_files"] += 1  # asyncio tries again in a second
+        else:
+            loop.default_exception_handler(context)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Accept no more connections, answer the waiting requests."""

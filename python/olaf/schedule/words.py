@@ -22,6 +22,13 @@ def _unknown(message: Json) -> str:
     return " ".join(f"{key}={value}" for key, value in message.items())
 
 
+_CLOSED = {
+    "gave_way": "gave way to others",
+    "full": "found no place",
+    "late": "were too slow",
+    "no_files": "could not be accepted (no files left)",
+}
+
 _EVENTS: dict[str, Callable[[Json], str]] = {
     "listening": lambda m: (
         f"listening on {m['url']}, store {m['store']}: {m['replayed']} commands replayed "
@@ -44,6 +51,10 @@ _EVENTS: dict[str, Callable[[Json], str]] = {
         + (m["join"] if isinstance(m["join"], str) else "one")
         + "): a switch may have more jobs than its capacity, and a program of yours must make "
         "them take turns. A new store shares nothing without --join"
+    ),
+    "connections_closed": lambda m: (
+        "connections closed: "
+        + ", ".join(f"{m[key]} {text}" for key, text in _CLOSED.items() if key in m)
     ),
     "left_out": lambda m: f"{plural(m['lines'], 'line')} left out: no reader",
     "stopped": lambda m: f"stopped after {m['events']} events",
