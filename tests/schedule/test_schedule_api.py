@@ -262,6 +262,37 @@ def test_a_web_page_may_not_ask_where_there_is_no_token(running: Running) -> Non
     assert answer.status_code == 403
 
 
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:7070", 200),
+        ("127.0.0.1", 200),
+        ("[::1]:7070", 200),
+        ("localhost:7070", 200),
+        ("localhost", 200),
+        ("evil.example:7070", 403),
+        ("evil.example", 403),
+        ("127.0.0.1.evil.example", 403),
+        ("localhost.evil.example:7070", 403),
+        ("[::1].evil.example", 403),
+        ("[evil.example]", 403),
+        ("", 403),
+    ],
+)
+def test_a_page_that_renames_this_machine_reads_nothing(
+    running: Running, host: str, status: int
+) -> None:
+    for path in ("/jobs", "/cluster", "/events", "/healthz"):
+        assert running.client.get(path, headers={"host": host}).status_code == status
+
+
+def test_with_a_token_the_service_may_have_a_name(tmp_path: Path) -> None:
+    service = Running(tmp_path, token="0123456789abcdef")
+    named = {"host": "scheduler.cluster:7070", "authorization": "Bearer 0123456789abcdef"}
+    assert service.client.get("/jobs", headers=named).status_code == 200
+    service.close()
+
+
 def test_a_body_has_an_end(running: Running) -> None:
     large = b"[" + b"1," * MOST_BODY
     assert running.client.post("/jobs", content=large).status_code == 413

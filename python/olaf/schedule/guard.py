@@ -1,8 +1,9 @@
-"""Checks every request first: its token, its origin and its size."""
+"""Checks every request first: its token, its host and origin, and its size."""
 
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import json
 from typing import Any
 
@@ -18,7 +19,7 @@ OPEN = ("/healthz", "/readyz")
 
 
 class Guard:
-    """ASGI: token, origin and size."""
+    """ASGI: token, host, origin and size."""
 
     def __init__(self, app: ASGIApp, token: str | None) -> None:
         self._app = app
@@ -90,7 +91,33 @@ class Guard:
                 "the request comes from a web page of another origin, and the service has no token",
                 "start it with --token-file FILE",
             )
+        if self._token is None and not is_address(headers.get(b"host", b"")):
+            # A page elsewhere may give its own name the address of this machine.
+            return (
+                403,
+                "Forbidden",
+                "the header Host names neither localhost nor an address, and the service has no "
+                "token",
+                "ask it by its address, or start it with --token-file FILE",
+            )
         return None
+
+
+def is_address(host: bytes) -> bool:
+    """Whether a header Host is an address or this machine's own name."""
+    text = host.decode("latin-1")
+    bracketed, _, port = text.removeprefix("[").partition("]")
+    if text.startswith("["):
+        name = bracketed if port[:1] in ("", ":") else ""
+    else:
+        name = text.rpartition(":")[0] if ":" in text else text
+    if name.lower() == "localhost":
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 _TOO_LARGE = (
