@@ -251,12 +251,11 @@ def _observer(settings: Settings, display: Display) -> Iterator[Any]:
     if display == "quiet":
         yield _Quiet()
     elif display == "live" or (display == "auto" and sys.stdout.isatty()):
-        from rich.console import Console
-
+        from olaf.cli.consoles import plain_console
         from olaf.cli.live import Display as Live
         from olaf.cli.train import title
 
-        with Live(Console(), title(settings)) as live:
+        with Live(plain_console(), title(settings)) as live:
             yield live
     else:
         from olaf.cli.display import Lines

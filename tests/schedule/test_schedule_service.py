@@ -183,6 +183,16 @@ def test_a_token_that_others_may_read_is_refused(tmp_path: Path) -> None:
         Service(tmp_path / "f.db", *CLUSTER, "--token-file", str(token))
 
 
+def test_a_job_may_have_any_name(tmp_path: Path) -> None:
+    names = ["[/x] boo", "[red]x[/red]", ":bomb:"]
+    with Service(tmp_path / "c.db", *CLUSTER) as service, Client(service.url) as client:
+        for name in names:
+            client.submit({"name": name, "hosts": 1})
+        listed = service.olaf("list")
+        assert listed.returncode == 0, listed.stderr
+        assert all(name in listed.stdout for name in names)
+
+
 def test_a_reader_that_stands_still_stops_nobody(tmp_path: Path) -> None:
     with Service(tmp_path / "c.db", *CLUSTER) as service:
         assert service.process.stdout is not None

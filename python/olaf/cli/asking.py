@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from olaf.cli.consoles import plain_console, plain_text
 from olaf.outcome import RunError, failure_of
 
 if TYPE_CHECKING:
@@ -124,13 +125,11 @@ class Thinking:
         """Show the current step of the work."""
         elapsed_s = time.monotonic() - self._begin
         if self._status is not None:
-            self._status.update(f"{elapsed_s:.0f} s  {text}")
+            self._status.update(plain_text(f"{elapsed_s:.0f} s  {text}"))
         elif elapsed_s >= self._due_s:
-            from rich.console import Console
-
-            console = Console(stderr=True, highlight=False)
+            console = plain_console(stderr=True)
             if console.is_terminal:
-                self._status = console.status(f"{elapsed_s:.0f} s  {text}")
+                self._status = console.status(plain_text(f"{elapsed_s:.0f} s  {text}"))
                 self._status.start()
             else:
                 self._due_s = elapsed_s + LINE_EVERY_S

@@ -14,6 +14,7 @@ import click
 
 from olaf import extras
 from olaf.cli import options
+from olaf.cli.consoles import plain_console
 
 if TYPE_CHECKING:
     from olaf.runs.evaluation import Episode, Score
@@ -168,11 +169,10 @@ def _threshold(name: str, at_least: float | str | None) -> float | None:
 def _progress(count: int) -> Iterator[Any]:
     """Pass episodes on, and print their number when playing takes long."""
     if sys.stderr.isatty():
-        from rich.console import Console
         from rich.progress import track
 
         def shown(episodes: Iterable[Episode]) -> Iterator[Episode]:
-            console = Console(stderr=True)
+            console = plain_console(stderr=True)
             yield from track(episodes, "playing", count, console=console, transient=True)
 
         yield shown

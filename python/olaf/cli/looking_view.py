@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from olaf.cli.consoles import plain_text
 from olaf.cli.looking import ENGINES, Look, Status, refusals, total
 from olaf.drawing.braille import bar
 from olaf.numbers import duration, rate, short
@@ -31,11 +31,13 @@ def view(looks: Sequence[Look]) -> RenderableType:
 
 def _role(look: Look) -> RenderableType:
     if look.status is None:
-        return Panel(Text(look.error or "", "red"), title=f"[b]{escape(look.address)}", style="red")
+        return Panel(
+            Text(look.error or "", "red"), title=plain_text(look.address, "bold"), style="red"
+        )
     status = look.status
     ready = status["ready"]
     name = {"sum": "worker that sums"}.get(status["role"], status["role"])
-    title = f"[b]{name}[/b] {escape(status['address'])}"
+    title = plain_text(f"{name}", "bold").append(f" {status['address']}", "not bold")
     about = (
         f"up {duration(status.get('uptime_s'))}, " if status.get("uptime_s") else ""
     ) + f"olaf {status['olaf']['version']}, wire {status['olaf']['wire_version']}"
@@ -54,7 +56,9 @@ def _role(look: Look) -> RenderableType:
     parts += [_refusals(status), _traffic(look), _events(status)]
     style = "green" if ready["ready"] else "red"
     body = Group(*(part for part in parts if part is not None))
-    return Panel(body, title=title, subtitle=about, title_align="left", border_style=style)
+    return Panel(
+        body, title=title, subtitle=plain_text(about), title_align="left", border_style=style
+    )
 
 
 def _switch(look: Look) -> Parts:

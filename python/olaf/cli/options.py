@@ -10,6 +10,7 @@ import click
 
 from olaf import units
 from olaf.cli.asking import milliseconds
+from olaf.cli.consoles import plain_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -162,9 +163,7 @@ def console(*, json_out: bool) -> Console:
     from olaf import extras
 
     extras.need("train", "rich", what="a table")
-    from rich.console import Console
-
-    made = Console(stderr=json_out, highlight=False)
+    made = plain_console(stderr=json_out)
     if not made.is_terminal:
         made.width = max(made.width, WIDTH)  # a log has no right margin
     return made

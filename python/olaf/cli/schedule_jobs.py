@@ -123,6 +123,7 @@ def list_jobs(*, state: str | None, **how: Any) -> None:
         click.echo(json.dumps({"jobs": found}))
         return
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False)
     for heading in ("job", "name", "state", "hosts", "pattern", "tree", "holds", "moved"):
@@ -132,7 +133,7 @@ def list_jobs(*, state: str | None, **how: Any) -> None:
         state_word = f"{job['state']} {job['position']}" if job["position"] else job["state"]
         table.add_row(
             str(job["job"]),
-            job["name"],
+            Text(job["name"]),
             state_word,
             str(job["hosts"]),
             job["pattern"] or "-",

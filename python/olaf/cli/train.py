@@ -14,6 +14,7 @@ import click
 
 from olaf import extras
 from olaf.cli import options
+from olaf.cli.consoles import plain_console
 from olaf.jobs.queues import METAVAR
 
 if TYPE_CHECKING:
@@ -289,11 +290,9 @@ def observer(given: Mapping[str, Any]) -> Observe:
 def _observer(settings: Settings, *, json_out: bool, as_json: bool, level: str) -> Any:
     stream = sys.stderr if json_out else sys.stdout
     if stream.isatty() and not as_json and level == "info":
-        from rich.console import Console
-
         from olaf.cli.live import Display
 
-        return Display(Console(file=stream), title(settings))
+        return Display(plain_console(file=stream), title(settings))
     from olaf.cli.display import Lines
 
     return Lines(stream, as_json=as_json, level=level)

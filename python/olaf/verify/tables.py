@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from olaf.drawing.braille import curve
 from olaf.numbers import number
@@ -31,7 +31,7 @@ def run_table(verdict: Verdict) -> Table:
     table.add_column("")
     for cluster, name in enumerate(instance.clusters):
         table.add_row(
-            escape(name),
+            Text(name),
             str(run.sent[cluster]),
             str(run.dropped[cluster]),
             str(len(run.deliveries[cluster])),
