@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from ports import free_port
 from services import START_S, Service
+from waiting import until
 
 from olaf.outcome import Exit, RunError
 from olaf.schedule.client import Client, ProblemError
@@ -137,6 +138,19 @@ def test_a_long_poll_does_not_hold_the_end_up(tmp_path: Path) -> None:
         assert time.monotonic() - began < 20
         listener.join(START_S)
         assert found == [([], 0)]
+
+
+def test_who_leaves_does_not_count_as_a_listener(tmp_path: Path) -> None:
+    with Service(tmp_path / "c.db", *CLUSTER) as service, Client(service.url) as client:
+        host, _, port = service.url.removeprefix("http://").rpartition(":")
+        request = b"GET /events?wait=50 HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+        with socket.create_connection((host, int(port))) as listener:
+            listener.sendall(request)
+            until(lambda: "olaf_schedule_listeners 1\n" in _metrics(client))
+        until(lambda: "olaf_schedule_listeners 0\n" in _metrics(client), timeout_s=20)
+        assert service.end(signal.SIGTERM) == 0
+        assert service.process.stderr is not None
+        assert service.process.stderr.read() == b""
 
 
 def _metrics(client: Client) -> str:

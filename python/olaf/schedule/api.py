@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from fastapi import FastAPI, Header, Path, Query, Response
+from fastapi import FastAPI, Header, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 from starlette.exceptions import HTTPException
 
@@ -20,6 +20,8 @@ from olaf.schedule.guard import Guard
 from olaf.schedule.known import Known
 from olaf.schedule.places import Places
 from olaf.schedule.store import StoreError
+
+T = TypeVar("T")
 
 LONGEST_WAIT_S = 60.0
 
@@ -191,6 +193,7 @@ def _cluster(
 
     @app.get("/events")
     async def events(
+        request: Request,
         after: Annotated[int, Query(ge=0, le=models.MOST)] = 0,
         job: Annotated[int | None, Query(ge=1, le=models.MOST)] = None,
         wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, allow_inf_nan=False)] = 0.0,
@@ -199,7 +202,7 @@ def _cluster(
 
         410: those events are no longer kept. Read GET /jobs, then go on from /healthz's `events`.
         """
-        found, last = await feed.after(after, job, wait)
+        found, last = await _while_there(request, feed.after(after, job, wait), ([], after))
         return models.Events(events=found, last=last)
 
     @app.get("/healthz")
@@ -231,6 +234,23 @@ def _cluster(
         """Metrics for Prometheus."""
         text = await asyncio.wrap_future(controller.read(lambda core: core.cluster()))
         return _metrics(json.loads(text), feed, controller, places)
+
+
+async def _while_there(request: Request, answer: Coroutine[Any, Any, T], nothing: T) -> T:
+    """The answer; ``nothing``, as soon as the client has left: who left must not count as one."""
+    answering = asyncio.ensure_future(answer)
+    leaving = asyncio.ensure_future(_leaving(request))
+    try:
+        await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        return answering.result() if answering.done() else nothing
+    finally:
+        answering.cancel()
+        leaving.cancel()
+
+
+async def _leaving(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _there(text: str | None, job: int) -> str:
