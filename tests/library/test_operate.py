@@ -68,6 +68,23 @@ def test_panels_do_not_overlap() -> None:
     assert len(ids) == len(set(ids))
 
 
+SILENT_AFTER_S, FORGOTTEN_S = 2, 60
+
+
+def seconds_of(text: str) -> int:
+    return int(text[:-1]) * {"s": 1, "m": 60}[text[-1]]
+
+
+@pytest.mark.parametrize("alert", ["OlafWorkersSilent", "OlafClusterStarves"])
+def test_an_alert_about_dead_workers_comes_before_they_are_forgotten(alert: str) -> None:
+    (rule,) = (one for one in ALERTS if one["alert"] == alert)
+    # Half of the time is for the limit of an age, and for the intervals of scrapes.
+    assert SILENT_AFTER_S + seconds_of(rule["for"]) <= FORGOTTEN_S / 2
+    assert seconds_of(rule["keep_firing_for"]) > FORGOTTEN_S
+    # The mean over time grows with the silence; the mean peak stands still.
+    assert "olaf_age_of_model_mean_seconds" not in rule["expr"]
+
+
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert["alert"])
 def test_each_metric_of_an_alert_exists(alert: dict[str, Any]) -> None:
     assert metrics_in(alert["expr"]) <= NAMES
