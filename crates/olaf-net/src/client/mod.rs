@@ -123,8 +123,8 @@ impl Client {
         let unconfirmed_told = AtomicU64::new(0);
         let thread = Mutex::new(Some(thread));
         if let Some(watch) = &watch {
-            let shared = shared.clone();
-            watch.start(Box::new(move || Ok(status(&shared, local))))?;
+            let (shared, started) = (shared.clone(), clock::now());
+            watch.start(Box::new(move || Ok(status(&shared, local, started))))?;
         }
         Ok(Self { shared, address, switch, local, unconfirmed_told, watch, thread })
     }
@@ -442,9 +442,11 @@ fn statistics(shared: &Shared<Worker>, local: SocketAddr) -> Value {
     all
 }
 
-/// The statistics, and the newest events.
-fn status(shared: &Shared<Worker>, local: SocketAddr) -> Value {
+/// The statistics, the time since the start, and the newest events.
+fn status(shared: &Shared<Worker>, local: SocketAddr, started: olaf_engine::Instant) -> Value {
     let mut all = statistics(shared, local);
-    all["recent_events"] = aged(shared.recent_events(), clock::now()).into();
+    let now = clock::now();
+    all["uptime_s"] = now.since(started).as_secs_f64().into();
+    all["recent_events"] = aged(shared.recent_events(), now).into();
     all
 }

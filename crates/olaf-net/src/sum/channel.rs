@@ -217,12 +217,15 @@ impl Channel {
         statistics(&self.shared, self.local, self.place.switch)
     }
 
-    /// Says the statistics and the newest events to those who watch.
+    /// Says the statistics, the time since now, and the newest events to those who watch.
     pub(super) fn source(&self) -> Source {
         let (shared, local, switch) = (self.shared.clone(), self.local, self.place.switch);
+        let started = clock::now();
         Box::new(move || {
             let mut all = statistics(&shared, local, switch);
-            all["recent_events"] = aged(shared.recent_events(), clock::now()).into();
+            let now = clock::now();
+            all["uptime_s"] = now.since(started).as_secs_f64().into();
+            all["recent_events"] = aged(shared.recent_events(), now).into();
             Ok(all)
         })
     }

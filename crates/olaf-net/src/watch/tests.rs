@@ -132,6 +132,7 @@ fn metrics_tell_what_the_statistics_tell() {
     assert!(ages.contains("olaf_age_of_model_seconds{job_id=\"1\",cluster_id=\"7\"} 0."), "{ages}");
     let own = got(client.metrics_address().expect("it serves"), "/metrics").body;
     assert!(own.contains("olaf_worker_updates_total{fate=\"acknowledged\"} 1.0"), "{own}");
+    assert!(own.contains("\nolaf_uptime_seconds 0."), "{own}");
 }
 
 #[test]
