@@ -7,6 +7,9 @@ use std::net::UdpSocket;
 /// Names the program that listens on a port.
 pub(crate) const WHO_LISTENS: &str =
     if cfg!(target_os = "linux") { "ss -lunp" } else { "lsof -nP -iUDP" };
+/// Names the program that listens on a TCP port.
+pub(crate) const WHO_LISTENS_TCP: &str =
+    if cfg!(target_os = "linux") { "ss -ltnp" } else { "lsof -nP -iTCP -sTCP:LISTEN" };
 /// Lists the addresses of this machine.
 pub(crate) const OWN_ADDRESSES: &str =
     if cfg!(target_os = "linux") { "ip address" } else { "ifconfig" };

@@ -23,6 +23,8 @@ pub(crate) use sampler::Source;
 use crate::error::StartError;
 use crate::io::address;
 use crate::roles::in_key;
+use crate::system;
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -68,7 +70,18 @@ impl Watch {
                  listen on 127.0.0.1"
             )));
         }
-        let system = |error| StartError::System(format!("cannot serve metrics on {wanted}"), error);
+        let system = |error: io::Error| {
+            let what = match error.kind() {
+                io::ErrorKind::AddrInUse => format!(
+                    "cannot serve metrics on {wanted}: another program has the port: stop that one \
+                     (`{}` names it), or choose another port with --metrics HOST:PORT (port 0 picks \
+                     a free one)",
+                    system::WHO_LISTENS_TCP
+                ),
+                _ => format!("cannot serve metrics on {wanted}"),
+            };
+            StartError::System(what, error)
+        };
         let listener = TcpListener::bind(wanted).map_err(system)?;
         listener.set_nonblocking(true).map_err(system)?;
         let address = listener.local_addr().map_err(system)?;

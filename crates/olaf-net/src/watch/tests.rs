@@ -307,7 +307,9 @@ fn a_port_in_use_is_said_at_the_start() {
     let place = taken.local_addr().expect("bound").to_string();
     let table = json!({"listen": "127.0.0.1:0", "metrics": place});
     let error = Server::bind(&ServerConfig::from_value(table).expect("a configuration"));
-    assert!(error.err().expect("it is in use").to_string().contains(&place));
+    let error = error.err().expect("it is in use").to_string();
+    assert!(error.contains(&place) && error.contains("--metrics HOST:PORT"), "{error}");
+    assert!(!error.contains("--listen"), "{error}");
 }
 
 #[test]
