@@ -145,7 +145,8 @@ fn follow<'a>(
         Step::Elements { name, labels: fields } => {
             let list = at.get(name).and_then(Value::as_array);
             for inner in list.into_iter().flatten().take(most) {
-                for field in fields {
+                // Only jobs on several cores name theirs.
+                for field in fields.iter().filter(|field| !inner[**field].is_null()) {
                     labels.push((table::label(field).to_owned(), super::plain(&inner[field])));
                 }
                 follow(rest, inner, labels, most, take);

@@ -74,6 +74,21 @@ fn units_become_base_units() {
 }
 
 #[test]
+fn a_label_says_what_is_known() {
+    let closed = json!({"dead": 2});
+    let jobs = json!([{"job": 1, "slots": 4}, {"job": 2, "core": 1, "slots": 5}]);
+    let status = json!({"role": "switch", "reduce": {"closed_generations": closed, "jobs": jobs}});
+    let text = metrics(&status);
+    for line in [
+        "olaf_sum_slots{engine=\"reduce\",job_id=\"1\"} 4.0",
+        "olaf_sum_slots{engine=\"reduce\",job_id=\"2\",core=\"1\"} 5.0",
+        "olaf_sum_closed_generations_total{engine=\"reduce\",closed=\"generations\",reason=\"dead\"} 2.0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} in {text}");
+    }
+}
+
+#[test]
 fn a_text_from_the_network_cannot_break_a_line() {
     let status = json!({"role": "switch", "refused": {"a\"b\n\\": 1}});
     let text = metrics(&status);

@@ -90,6 +90,9 @@ pub(super) fn value<'a>(label: &str, field: &'a str) -> &'a str {
         "peer" => &["_alive"],
         _ => &[],
     };
+    if label == "closed" {
+        return field.strip_prefix("closed_").unwrap_or(field);
+    }
     suffixes.iter().find_map(|suffix| field.strip_suffix(suffix)).unwrap_or(field)
 }
 

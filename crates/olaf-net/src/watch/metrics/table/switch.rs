@@ -250,7 +250,7 @@ pub(super) const ROWS: &[Row] = &[
         "Datagrams that reached no table, by reason.",
     ),
     counter(
-        "{engine=reduce|iswitch|trio|atp|atp_server}.{reason=closed_generations|closed_terms}.{why}",
+        "{engine=reduce|iswitch|trio|atp|atp_server}.{closed=closed_generations|closed_terms}.{reason}",
         "olaf_sum_closed_generations",
         "Times with the same workers that ended, by reason.",
     ),
