@@ -50,6 +50,33 @@ def test_a_key_like_no_other_lists_those_there_are(tmp_path: Path) -> None:
     assert "unknown key `compare.xyzzy`; known here: seeds, queues" in message
 
 
+def test_an_entry_of_a_list_of_tables_is_named_with_its_line(tmp_path: Path) -> None:
+    text = """[[switch.jobs]]
+job = 1
+max_worker = 5
+[[switch.jobs]]
+max_workers = "many"
+[[server.jobs]]
+job = 3
+max_workers = 0
+"""
+    assert refused(tmp_path, text).splitlines() == [
+        "job.toml:3: unknown key `switch.jobs[0].max_worker`; "
+        "did you mean `switch.jobs[0].max_workers`?",
+        "job.toml:4: `switch.jobs[1].job`: field required",
+        "job.toml:5: `switch.jobs[1].max_workers` = 'many': input should be a valid integer, "
+        "unable to parse string as an integer",
+        "job.toml:8: `server.jobs[0].max_workers` = 0: input should be greater than or equal to 1",
+    ]
+
+
+def test_a_list_of_plain_values_is_named_whole(tmp_path: Path) -> None:
+    text = '[switch]\nkey_files = "a.key"\n'
+    assert refused(tmp_path, text).startswith("job.toml:2: `switch.key_files` = 'a.key': ")
+    text = '[compare]\nseeds = [1, "two"]\n'
+    assert refused(tmp_path, text).startswith("job.toml:2: `compare.seeds` = 'two': ")
+
+
 def test_every_wrong_key_is_reported_at_once_with_its_origin(tmp_path: Path) -> None:
     message = refused(
         tmp_path,

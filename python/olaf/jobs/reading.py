@@ -9,10 +9,11 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import tomlkit
 from pydantic import BaseModel, ValidationError
@@ -140,14 +141,21 @@ def _read_file(file: Path, origins: dict[str, str]) -> Tables:
 
 
 _HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]")
+_ELEMENT = re.compile(r"^\s*\[\[\s*([^\[\]]+?)\s*\]\]")
 _KEY = re.compile(r"^\s*([A-Za-z0-9_\-.\"' ]+?)\s*=")
 
 
 def _key_lines(text: str) -> Iterable[tuple[str, int]]:
     """The line of each dotted key of a TOML text. Approximate, since only messages use it."""
     table = ""
+    elements: Counter[str] = Counter()
     for number, line in enumerate(text.splitlines(), 1):
-        if header := _HEADER.match(line):
+        if header := _ELEMENT.match(line):
+            name = header[1].replace('"', "")
+            table = f"{name}.{elements[name]}"
+            elements[name] += 1
+            yield table, number
+        elif header := _HEADER.match(line):
             table = header[1].replace('"', "")
             yield table, number
         elif key := _KEY.match(line):
@@ -177,7 +185,7 @@ def _put(tables: Tables, key: str, value: Any, origin: str) -> None:
         ]
         if sections:
             raise ConfigurationError(f"{origin}: write `{sections[0]}.{key}`")
-        raise ConfigurationError(f"{origin}: unknown key `{key}`{_suggest(path, Settings)}")
+        raise ConfigurationError(f"{origin}: unknown key `{key}`{_suggest(key, Settings)}")
     table = tables
     for name in path[:-1]:
         table = table.setdefault(name, {})
@@ -214,28 +222,31 @@ def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:
     lines: dict[str, str] = {}  # one per key: a union reports an error for each of its types
     for problem in error.errors(include_url=False):
         path = [str(part) for part in problem["loc"]]
-        key, model = _resolve(path)
+        key, model = _resolve(problem["loc"])
         key = _as_written(key, origins)
         where = _where(key, origins)
+        shown = _shown(key, problem["loc"])
         if problem["type"] == "extra_forbidden":
-            text = f"unknown key `{key}`{_suggest(path, model)}"
+            text = f"unknown key `{shown}`{_suggest(_shown('.'.join(path), problem['loc']), model)}"
         elif key in lines:
             continue
         else:
             # An error of no single key names the keys itself.
             text = (
-                (f"`{key}`" + _complaint_of(path[-1], problem)) if key else complaint(problem)[2:]
+                (f"`{shown}`" + _complaint_of(path[-1], problem)) if key else complaint(problem)[2:]
             )
         lines[key] = f"{where}{text}"
     return "\n".join(lines.values())
 
 
-def _resolve(path: list[str]) -> tuple[str, type[BaseModel]]:
+def _resolve(path: Sequence[str | int]) -> tuple[str, type[BaseModel]]:
     """The dotted key as it was written (without pydantic's union branches), and its table."""
     model: type[BaseModel] = Settings
     key: list[str] = []
     for part in path:
-        key.append(part)
+        key.append(str(part))
+        if isinstance(part, int):
+            continue  # an element of the list, whose model is known already
         field = model.model_fields.get(part)
         if field is None:
             break
@@ -244,6 +255,13 @@ def _resolve(path: list[str]) -> tuple[str, type[BaseModel]]:
             break
         model = inner
     return ".".join(key), model
+
+
+def _shown(key: str, path: Sequence[str | int]) -> str:
+    """The dotted key with the elements of lists in brackets: ``switch.jobs[0].slots``."""
+    parts = zip(key.split("."), path, strict=False)
+    named = (f"[{name}]" if isinstance(part, int) else f".{name}" for name, part in parts)
+    return "".join(named).removeprefix(".")
 
 
 def _complaint_of(field: str, problem: Any) -> str:
@@ -268,6 +286,8 @@ def _as_written(key: str, origins: Mapping[str, str]) -> str:
 
 def _model_of(field: FieldInfo) -> type[BaseModel]:
     kind = field.annotation
+    if get_origin(kind) is list:
+        (kind,) = get_args(kind)
     return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else Section
 
 
@@ -279,16 +299,16 @@ def _where(key: str, origins: Mapping[str, str]) -> str:
     return ""
 
 
-def _suggest(path: list[str], model: type[BaseModel]) -> str:
+def _suggest(shown: str, model: type[BaseModel]) -> str:
     known = list(_keys_of(model).values())
-    near = difflib.get_close_matches(path[-1], known, n=1, cutoff=0.6)
-    prefix = ".".join(path[:-1])
+    prefix, _, last = shown.rpartition(".")
+    near = difflib.get_close_matches(last, known, n=1, cutoff=0.6)
     if near:
         return f"; did you mean `{prefix + '.' if prefix else ''}{near[0]}`?"
     elsewhere = [
-        f"{name}.{path[-1]}"
+        f"{name}.{last}"
         for name, section in _sections().items()
-        if path[-1] in {*section.model_fields, *_keys_of(section).values()}
+        if last in {*section.model_fields, *_keys_of(section).values()}
     ]
     if elsewhere:
         return f"; did you mean `{elsewhere[0]}`?"

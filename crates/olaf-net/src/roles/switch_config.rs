@@ -272,6 +272,13 @@ impl SwitchConfig {
     /// [`StartError::Config`] that names the key.
     pub fn engine(&self) -> Result<switch::Config, StartError> {
         let shares = tenants::shares(&self.engine.shares, &self.jobs)?;
+        let (own, slots) = (shares.own_slots(), self.engine.slots);
+        if own > slots {
+            return Err(StartError::Config(format!(
+                "jobs: slots: the jobs have {own} slots of their own, and the switch has {slots} \
+                 (`slots`): give it more, or the jobs fewer"
+            )));
+        }
         let engine = switch::Config { tenants: self.tenants()?, shares, ..self.engine.clone() };
         engine.check().map_err(|error| StartError::Config(error.to_string()))
     }
