@@ -20,6 +20,7 @@ from waiting import until
 import olaf
 from conftest import Network, address_of, events, stats, values, zeros
 from olaf import _olaf
+from olaf.jobs.words import sentence
 from olaf.protocols import PROTOCOLS
 
 ENGINES = [name for name in PROTOCOLS if not name.startswith("switchml")]
@@ -87,16 +88,29 @@ def test_models_are_taken_with_the_servers_signature_only(
 def test_a_server_or_worker_with_a_switchs_key_is_told_of(
     network: Network, key: str, switch_key: str
 ) -> None:
-    server = network.server(key_files=[switch_key])
-    client = network.client(server.address, key_file=key, silent_after_ms=300)
-    with pytest.raises(olaf.UnreachableError, match="start the server with the job's key"):
-        client.join(zeros(), 1.5)
-    assert "model_unsigned" in {event["event"] for event in events(client)}
-    assert stats(server)["refused"]["cannot_sign"] > 0
+    config = {"listen": "127.0.0.1:0", "key_files": [switch_key]}
+    with pytest.raises(ValueError, match="cannot sign models.*give the server the job's key"):
+        _olaf.Server(json.dumps(config))
+    listed = {"listen": "127.0.0.1:0", "jobs": [{"job": 1, "key_file": switch_key}]}
+    with pytest.raises(ValueError, match="jobs: .*cannot sign models"):
+        _olaf.Server(json.dumps(listed))
+    server = network.server(key_files=[key])
     trusting = network.client(server.address, key_file=switch_key)
     assert trusting.join(zeros(), 10.0) >= 1
     assert "models_unchecked" in {event["event"] for event in events(trusting)}
     assert stats(trusting)["signatures"]["checks"] is False
+
+
+def test_a_switch_says_once_that_its_key_is_a_jobs(
+    network: Network, key: str, switch_key: str
+) -> None:
+    server = network.server(key_files=[key])
+    for file, told in ((key, [key]), (switch_key, [])):
+        switch = network.switch(server.address, key_files=[file])
+        named = [one for one in events(switch) if one["event"] == "key_of_a_job"]
+        assert [one["file"] for one in named] == told
+        assert all(f"olaf keys switch {key} switch.key" in sentence(one) for one in named)
+        assert not [one for one in events(switch) if one["event"] == "key_of_a_job"]
 
 
 def test_who_has_no_key_gets_no_answer_and_hears_why(network: Network, key: str) -> None:
@@ -172,10 +186,18 @@ def test_the_key_of_one_job_opens_no_other(network: Network, tmp_path: Path) -> 
     for job, file in enumerate(keys, start=1):
         _olaf.new_key(file, job)
     server = network.server(key_files=keys)
-    thief = network.client(server.address, job=2, key_file=keys[0])
-    with pytest.raises(olaf.UnreachableError):
+    with pytest.raises(ValueError, match="this key is for job 1, and the worker is of job 2"):
+        network.client(server.address, job=2, key_file=keys[0])
+    # A thief takes the job's number out of the file.
+    stolen = tmp_path / "stolen.key"
+    stolen.write_text(json.dumps(json.loads(Path(keys[0]).read_text()) | {"job": None}))
+    stolen.chmod(0o600)
+    thief = network.client(server.address, job=2, key_file=str(stolen))
+    with pytest.raises(olaf.UnreachableError, match="takes this worker's key .* about job 2"):
         thief.join(zeros(), 1.0)
     assert refused(server)["other_job"] > 0
+    told = [one["advice"] for one in events(server) if one["event"] == "key_refused"]
+    assert told and "not good for here" in told[0]
     for job, file in enumerate(keys, start=1):
         client = network.client(server.address, job=job, key_file=file)
         assert client.join(zeros(), 10.0) == 1

@@ -45,6 +45,7 @@ impl Level {
             | "sum_worker_refused"
             | "join_refused"
             | "key_refused"
+            | "key_of_a_job"
             | "turned_away"
             | "cluster_refused"
             | "admission_mismatch"

@@ -83,6 +83,8 @@ _SENTENCES = {
     "other_version": "a datagram of {address} has version {version}, and this side speaks version "
     "{own_version}: {reason}",
     "key_refused": "keys kept out a datagram of {address} ({reason}): {advice}",
+    "key_of_a_job": "{file} is a job's key, with which a switch could sign models: give the switch "
+    "a switch's key (olaf keys switch {file} switch.key)",
     "suppressed": "{lines} more lines of {of} were left out",
     "non_finite": "job {job}: worker {rank} sent a NaN or an infinity in operation {operation}",
 }

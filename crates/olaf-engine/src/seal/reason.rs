@@ -46,7 +46,10 @@ impl Reason {
             Self::NoSuchKey => {
                 Some("its sender has another key: give both the key of the same job")
             }
-            Self::OtherJob => Some("its sender's key is for another job"),
+            Self::OtherJob => Some(
+                "it is of a job that its sender's key is not good for here: correct the sender's job, \
+                 or give this side a key for that job",
+            ),
             Self::BadTag => Some("somebody changed it on the way, or signed it with another key"),
             Self::Full => Some("this key has as many parties as there is room for"),
             _ => None,

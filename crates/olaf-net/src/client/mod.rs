@@ -2,7 +2,7 @@
 
 mod config;
 mod probe;
-mod words;
+pub(crate) mod words;
 
 pub use config::ClientConfig;
 pub use probe::{Probing, ProbingConfig};
@@ -103,8 +103,7 @@ impl Client {
         let chance_seed = u64::from(worker) << 32 | u64::from(session);
         let mut worker = Worker::new(WorkerConfig { chance_seed, ..set_up });
         let local = socket.local();
-        let keys =
-            keys::secrets("key_file", config.key_file.as_slice(), config.key.as_slice(), &[])?;
+        let keys = keys::secrets_for(job, config.key_file.as_ref(), config.key.as_ref())?;
         if let Some(keys) = &keys {
             worker.check_models(keys.signer());
         }
@@ -221,6 +220,7 @@ impl Client {
             &statistics,
             self.shared.connections_refused() > joining.refused_before,
             self.shared.key_advice(),
+            self.shared.key_is_taken(),
         ))
     }
 

@@ -93,7 +93,7 @@ impl Probing {
         };
         let mut peers = Peers::new();
         let peer = peers.fix(there);
-        let keys = keys::secrets("key_file", config.key_file.as_slice(), &[], &[])?;
+        let keys = keys::secrets_for(config.job, config.key_file.as_ref(), None)?;
         let seal = if keys.is_some() { OVERHEAD } else { 0 };
         let is_v6 = there.is_ipv6();
         let small = |bytes: usize| u32::try_from(bytes).expect("headers are short");

@@ -74,6 +74,15 @@ pub(super) fn too_narrow(switch: SocketAddr, job: JobId, narrow: &TooNarrow) -> 
     )
 }
 
+/// The switch shook hands, and drops what comes after that: it has no way to say why.
+pub(crate) fn no_such_job(switch: SocketAddr, job: u32) -> String {
+    format!(
+        "{switch} takes this worker's key (key_file), and answers nothing about job {job}: the key is \
+         for another job there, or job {job} is not in its list `jobs` (its log: `other_job`); correct \
+         the job's number, or give it the job"
+    )
+}
+
 /// Nobody said anything, or not enough, in time.
 pub(super) fn unreachable(
     switch: SocketAddr,
@@ -82,6 +91,7 @@ pub(super) fn unreachable(
     statistics: &WorkerStatistics,
     refused: bool,
     key_advice: Option<KeyAdvice>,
+    key_is_taken: bool,
 ) -> String {
     let waited = timeout.as_secs_f64();
     if let Some(theirs) = statistics.other_version {
@@ -93,6 +103,9 @@ pub(super) fn unreachable(
     }
     if let Some(KeyAdvice { is_answer: true, text }) = key_advice {
         return format!("no way into job {job} at {switch}: {text}");
+    }
+    if !statistics.switch_alive && key_is_taken && !refused {
+        return no_such_job(switch, job.0);
     }
     if !statistics.switch_alive {
         let why = if refused {

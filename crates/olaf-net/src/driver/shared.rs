@@ -329,6 +329,11 @@ impl<E: Engine> Shared<E> {
         Some(KeyAdvice { is_answer, text })
     }
 
+    /// Whether the switch has shown that it has this worker's key.
+    pub(crate) fn key_is_taken(&self) -> bool {
+        self.lock().engine.standing() == Standing::Open
+    }
+
     /// How often the switch's machine has said that nothing listens there.
     pub(crate) fn connections_refused(&self) -> u64 {
         self.refused.load(Ordering::SeqCst)

@@ -104,6 +104,12 @@ impl Key {
         }
     }
 
+    /// Whether it is a job's: with it models can be signed.
+    #[must_use]
+    pub(crate) const fn is_of_a_job(&self) -> bool {
+        matches!(self.kind, Kind::Job)
+    }
+
     /// Its public name, in hexadecimal digits: the same for a job's key and its switch's.
     #[must_use]
     pub fn name(&self) -> String {

@@ -7,6 +7,11 @@ use olaf_engine::seal::Secrets;
 use serde::Deserialize;
 use std::fmt;
 
+/// The files among these that hold a job's key. One that cannot be read is not among them.
+pub(crate) fn files_of_jobs<'a>(files: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    files.filter(|path| Key::read(path.as_ref()).is_ok_and(|key| key.is_of_a_job())).collect()
+}
+
 /// The text of a key file that the starting program hands over. It is never written or shown.
 #[derive(Clone, Deserialize)]
 #[serde(transparent)]
@@ -18,6 +23,15 @@ impl fmt::Debug for KeyText {
     }
 }
 
+/// Which keys a role takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// A job's, and a switch's.
+    Both,
+    /// A job's alone: the role signs models.
+    Jobs,
+}
+
 /// The keys of these files and texts, and of single jobs; none without any. `option` names the
 /// setting of the files for messages.
 pub(crate) fn secrets(
@@ -26,25 +40,67 @@ pub(crate) fn secrets(
     texts: &[KeyText],
     of_jobs: &[(u32, &str)],
 ) -> Result<Option<Box<dyn Secrets>>, StartError> {
+    secrets_of(Takes::Both, option, files, texts, of_jobs)
+}
+
+/// The keys of a worker of `job`, from its file or text. A key of another job is refused here: a switch
+/// drops what is signed with it without a word.
+pub(crate) fn secrets_for(
+    job: u32,
+    file: Option<&String>,
+    text: Option<&KeyText>,
+) -> Result<Option<Box<dyn Secrets>>, StartError> {
+    let texts: &[KeyText] = text.map_or(&[], std::slice::from_ref);
+    let found = secrets("key_file", file.map_or(&[], std::slice::from_ref), texts, &[])?;
+    let keys = found.iter().flat_map(|secrets| secrets.keys());
+    if let Some(other) = keys.filter(|key| !key.allows(Some(job))).find_map(|key| key.job) {
+        let from = file.map_or("the key that was handed over", String::as_str);
+        return Err(StartError::Config(format!(
+            "key_file: {from}: this key is for job {other}, and the worker is of job {job}: give it \
+             the key of job {job}, or correct the job's number"
+        )));
+    }
+    Ok(found)
+}
+
+/// As [`secrets`], for a role that may not take every kind of key.
+pub(crate) fn secrets_of(
+    takes: Takes,
+    option: &str,
+    files: &[String],
+    texts: &[KeyText],
+    of_jobs: &[(u32, &str)],
+) -> Result<Option<Box<dyn Secrets>>, StartError> {
     let mut keys: Vec<Key> = Vec::new();
     let in_option = |error: KeyError| StartError::Config(format!("{option}: {error}"));
+    let mut add = |option: &str, from: &str, key: Key| {
+        if takes == Takes::Jobs && !key.is_of_a_job() {
+            return Err(StartError::Config(format!(
+                "{option}: {from}: this is a switch's key, which cannot sign models: workers \
+                 would refuse every model; give the server the job's key, from which the switch's \
+                 was made (olaf keys show FILE says of which kind a key is)"
+            )));
+        }
+        add(&mut keys, option, from, key)
+    };
     for path in files {
-        add(&mut keys, option, path, Key::read(path.as_ref()).map_err(in_option)?)?;
+        add(option, path, Key::read(path.as_ref()).map_err(in_option)?)?;
     }
     for KeyText(text) in texts {
         let key = Key::of_text(text).map_err(|error| StartError::Config(error.to_string()))?;
-        add(&mut keys, option, "a key that was handed over", key)?;
+        add(option, "a key that was handed over", key)?;
     }
     for (job, path) in of_jobs {
         let key = Key::read(path.as_ref());
-        let mut key = key.map_err(|error| StartError::Config(format!("jobs: {error}")))?;
+        let no_key = |error| StartError::Config(format!("jobs: job {job}: key_file: {error}"));
+        let mut key = key.map_err(no_key)?;
         let own = *key.job.get_or_insert(*job);
         if own != *job {
             return Err(StartError::Config(format!(
                 "jobs: {path}: this key is for job {own}, and stands at job {job}"
             )));
         }
-        add(&mut keys, option, path, key)?;
+        add("jobs", path, key)?;
     }
     Ok((!keys.is_empty()).then(|| Box::new(KeySet::new(&keys)) as _))
 }
@@ -87,5 +143,20 @@ mod tests {
         // It may be good for any job, and stand at one of them.
         let both = given(&[path.to_owned()], &[(1, path)]).ok().flatten().unwrap();
         assert_eq!(both.keys().iter().map(|key| key.job).collect::<Vec<_>>(), [None, Some(1)]);
+        let error = given(&[], &[(1, path), (7, "nowhere.key")]).err().unwrap().to_string();
+        assert!(error.starts_with("jobs: job 7: key_file: nowhere.key: "), "{error}");
+    }
+
+    #[test]
+    fn a_worker_takes_no_key_of_another_job() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("one.key");
+        Key::generate(Some(1)).write(&path).unwrap();
+        let (path, text) = (path.to_str().unwrap().to_owned(), Key::generate(None).text());
+        assert!(secrets_for(1, Some(&path), None).unwrap().is_some());
+        assert!(secrets_for(2, None, Some(&KeyText(text))).unwrap().is_some());
+        assert!(secrets_for(2, None, None).unwrap().is_none());
+        let error = secrets_for(2, Some(&path), None).err().unwrap().to_string();
+        assert!(error.contains("this key is for job 1, and the worker is of job 2"), "{error}");
     }
 }

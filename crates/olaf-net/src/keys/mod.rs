@@ -13,6 +13,6 @@ mod secrets;
 pub(crate) use file::open_to_others;
 pub use file::{Key, KeyError};
 pub use given::KeyText;
-pub(crate) use given::secrets;
+pub(crate) use given::{Takes, files_of_jobs, secrets, secrets_for, secrets_of};
 #[cfg(test)]
 pub(crate) use secrets::KeySet;

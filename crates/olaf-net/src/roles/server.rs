@@ -5,6 +5,7 @@ use crate::driver::{Driver, Running, events};
 use crate::error::{AskError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
+use crate::keys::Takes;
 use crate::roles::server_config::ServerConfig;
 use crate::roles::switch::in_key;
 use crate::roles::{exposure, tenants};
@@ -48,7 +49,7 @@ impl Server {
             let found = address::resolve(text, |a| socket.reaches(a));
             brain.allow_switch(peers.fix(found.map_err(in_key("switches_from"))?));
         }
-        let keys = tenants::secrets(&config.key_files, &config.keys, &config.jobs)?;
+        let keys = tenants::secrets(Takes::Jobs, &config.key_files, &config.keys, &config.jobs)?;
         if let Some(keys) = &keys {
             brain.sign_models(keys.signer());
         }

@@ -4,6 +4,7 @@ use crate::driver::{Driver, Running};
 use crate::error::{AskError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
+use crate::keys::{self, Takes};
 use crate::roles::reduce::{engines, together};
 use crate::roles::summing::engine;
 use crate::roles::switch_config::{EngineKind, SwitchConfig};
@@ -15,9 +16,9 @@ use olaf_engine::seal::Secrets;
 use olaf_engine::switch::{iswitch, native, trio};
 use olaf_engine::{ClusterId, Engine, JobId, PortId, Wiring};
 use olaf_wire::sealed::OVERHEAD;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// An aggregation switch with its sockets. Each engine is in a thread of its own once started; the
 /// engine `reduce` is in one for each core.
@@ -25,6 +26,8 @@ pub struct Switch {
     /// In the order of the configuration.
     engines: Arc<Vec<Served>>,
     watch: Option<Watch>,
+    /// Events that no engine tells; whoever asks first takes them.
+    own_events: Mutex<Vec<Value>>,
 }
 
 /// An engine that is served.
@@ -80,7 +83,8 @@ impl Switch {
             metrics: config.metrics.as_deref(),
             metrics_token_file: config.metrics_token_file.as_deref(),
         })?;
-        Ok(Self { engines: Arc::new(engines), watch })
+        let own_events = Mutex::new(keys_of_jobs(config));
+        Ok(Self { engines: Arc::new(engines), watch, own_events })
     }
 
     /// The address of its first engine.
@@ -127,7 +131,9 @@ impl Switch {
     /// # Errors
     /// See [`AskError`].
     pub fn events(&self) -> Result<Vec<String>, AskError> {
-        let mut all = Vec::new();
+        let own =
+            std::mem::take(&mut *self.own_events.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut all: Vec<String> = own.iter().map(Value::to_string).collect();
         for engine in self.engines.iter() {
             let each = engine.each();
             let has_cores = each.len() > 1;
@@ -328,7 +334,16 @@ fn queue(
 
 /// The keys of the parties that may talk to the switch's engines; none: everybody may.
 pub(super) fn keys_of(config: &SwitchConfig) -> Result<Option<Box<dyn Secrets>>, StartError> {
-    tenants::secrets(&config.key_files, &config.keys, &config.jobs)
+    tenants::secrets(Takes::Both, &config.key_files, &config.keys, &config.jobs)
+}
+
+/// An event for each file of a job's key: with it the switch could sign models. That does no harm on
+/// one machine, so the switch serves all the same.
+fn keys_of_jobs(config: &SwitchConfig) -> Vec<Value> {
+    let listed = config.jobs.iter().filter_map(|one| one.key_file.as_deref());
+    let files = config.key_files.iter().map(String::as_str).chain(listed);
+    let told = |file| json!({"at_ns": clock::now().0, "event": "key_of_a_job", "file": file});
+    keys::files_of_jobs(files).into_iter().map(told).collect()
 }
 
 /// Where an engine listens, if this switch may listen there.

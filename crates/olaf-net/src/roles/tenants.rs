@@ -1,7 +1,7 @@
 //! The list of the jobs that a role serves: the key of each, and what it may take.
 
 use crate::error::StartError;
-use crate::keys::{self, KeyText};
+use crate::keys::{self, KeyText, Takes};
 use olaf_engine::JobId;
 use olaf_engine::link::Shares;
 use olaf_engine::party::{Tenant, Tenants};
@@ -77,13 +77,14 @@ pub(super) fn shares(named: &Shares, jobs: &[JobConfig]) -> Result<Shares, Start
 
 /// All keys of a role: of its files, of the program that started it, and of its jobs.
 pub(super) fn secrets(
+    takes: Takes,
     files: &[String],
     texts: &[KeyText],
     jobs: &[JobConfig],
 ) -> Result<Option<Box<dyn Secrets>>, StartError> {
     let of_jobs: Vec<(u32, &str)> =
         jobs.iter().filter_map(|one| Some((one.job, one.key_file.as_deref()?))).collect();
-    let found = keys::secrets("key_files", files, texts, &of_jobs)?;
+    let found = keys::secrets_of(takes, "key_files", files, texts, &of_jobs)?;
     let Some(secrets) = &found else { return Ok(None) };
     let shut_out = |one: &&JobConfig| !secrets.keys().iter().any(|key| key.allows(Some(one.job)));
     match jobs.iter().find(shut_out) {
@@ -165,7 +166,7 @@ mod tests {
             key_file: Some(key_file.into()),
             ..jobs(&format!(r#"[{{"job": {job}}}]"#)).remove(0)
         };
-        let secrets = |listed: &[JobConfig]| super::secrets(&[], &[], listed);
+        let secrets = |listed: &[JobConfig]| super::secrets(Takes::Both, &[], &[], listed);
         let both = secrets(&[one(1, &any), one(2, &of_two)]).unwrap().unwrap();
         let of: Vec<_> = both.keys().iter().map(|key| key.job).collect();
         assert_eq!(of, [Some(1), Some(2)]);
@@ -175,5 +176,28 @@ mod tests {
         let error = secrets(&[one(1, &any), unlisted.clone()]).err().unwrap().to_string();
         assert!(error.contains("job 3 has no key"), "{error}");
         assert!(secrets(&[unlisted]).unwrap().is_none());
+    }
+
+    #[test]
+    fn who_signs_models_takes_no_key_of_a_switch() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("switch.key");
+        let key = Key::generate(None);
+        key.for_switch().write(&path).unwrap();
+        let path = path.to_str().unwrap().to_owned();
+        let job = JobConfig { key_file: Some(path.clone()), ..jobs(r#"[{"job": 1}]"#).remove(0) };
+        let text = serde_json::to_string(&key.for_switch().text()).unwrap();
+        let text: KeyText = serde_json::from_str(&text).unwrap();
+        let (files, texts, jobs) = ([path], [text], [job]);
+        for (at, files, texts, jobs) in [
+            ("key_files: ", &files[..], &[][..], &[][..]),
+            ("key_files: ", &[], &texts, &[]),
+            ("jobs: ", &[], &[], &jobs),
+        ] {
+            let error = super::secrets(Takes::Jobs, files, texts, jobs).err().unwrap().to_string();
+            assert!(error.starts_with(at) && error.contains("a switch's key"), "{error}");
+            assert!(super::secrets(Takes::Both, files, texts, jobs).unwrap().is_some());
+        }
+        assert_eq!(keys::files_of_jobs(files.iter().map(String::as_str)), [""; 0]);
     }
 }

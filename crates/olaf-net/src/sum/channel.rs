@@ -4,6 +4,7 @@
 use super::error::{Place, SumError, SumFailure};
 use super::operations::{Operations, Slot};
 use super::{LEAVE_PATIENCE, Protocol, SumConfig, SumJoining};
+use crate::client::words;
 use crate::clock::{self, deadline};
 use crate::driver::aged;
 use crate::driver::shared::{KeyAdvice, Shared};
@@ -81,7 +82,7 @@ impl Channel {
         };
         let end = end(config, own)?;
         let local = socket.local();
-        let keys = keys::secrets("key_file", config.key_file.as_slice(), &[], &[])?;
+        let keys = keys::secrets_for(job, config.key_file.as_ref(), None)?;
         let shared = Shared::new(socket, peers, peer, Operations::new(end), keys)
             .map_err(|error| StartError::System("cannot open a connection".into(), error))?;
         let shared = Arc::new(shared);
@@ -143,10 +144,14 @@ impl Channel {
                     reason: "switch_silent",
                     culprit: None,
                     counts: None,
-                    text: with_advice(
-                        self.place.no_answer(waited, refused, other),
-                        self.shared.key_advice().filter(|_| other.is_none()),
-                    ),
+                    text: if other.is_none() && !refused && self.shared.key_is_taken() {
+                        words::no_such_job(self.place.switch, self.place.job)
+                    } else {
+                        with_advice(
+                            self.place.no_answer(waited, refused, other),
+                            self.shared.key_advice().filter(|_| other.is_none()),
+                        )
+                    },
                 })
             }
         }
