@@ -207,9 +207,20 @@ def test_keys_that_match_pass_and_others_are_named(network: Network, tmp_path: F
     assert "cannot check who made its models" in said.finding("this machine", "key")["found"]
 
 
+def test_a_port_of_an_engine_that_sums_is_thought_of(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(path, "PATIENCE_MS", 300)
+    switch = network.switch("127.0.0.1:9", engines=["reduce"])
+    (finding,) = path.path("switch", switch.address, Question(questions=2)).findings
+    assert (finding.about, finding.level) == ("answers", "fix")
+    assert "name the port of the engine queue" in str(finding.to_do)
+
+
 def test_one_worker_that_computes_for_no_time_gains_nothing() -> None:
     call = run_olaf("doctor", "--model-bytes", "400kB", "--workers", "1", "--link", "1gbit")
     assert call.returncode == 0, call.stderr
+    assert "round trip 0 ns (not measured: name --switch)" in call.stdout
     assert "1 worker, a model of 400.0 kB" in call.stdout
     assert "gains nothing: one worker has nobody to sum with" in call.stdout
 

@@ -182,7 +182,8 @@ def _forecast(
             switch_bps=rates["switch_link"] or link,
             uplink_bps=rates["uplink"] or link,
             round_trip_s=(round_trip_ns or 0) / 1e9,
-        )
+        ),
+        is_measured=round_trip_ns is not None,
     )
 
 

@@ -9,8 +9,11 @@ from olaf.doctor.finding import Section
 from olaf.doctor.prediction import Job, predict
 
 
-def forecast(job: Job) -> Section:
-    """What aggregation gains for this job. A gain of nothing is an answer, and nothing to fix."""
+def forecast(job: Job, *, is_measured: bool = True) -> Section:
+    """What aggregation gains for this job. A gain of nothing is an answer, and nothing to fix.
+
+    is_measured: whether somebody was asked for the round trip; otherwise it counts as 0.
+    """
     section = Section(
         f"{job.workers} {'worker' if job.workers == 1 else 'workers'}, "
         f"a model of {_size(job.model_bytes)}, "
@@ -24,7 +27,8 @@ def forecast(job: Job) -> Section:
         "links",
         f"worker {numbers.rate(job.link_bps / 8)}, switch {numbers.rate(job.switch_bps / 8)}, "
         f"uplink {numbers.rate(job.uplink_bps / 8)}, "
-        f"round trip {numbers.duration(job.round_trip_s)}",
+        f"round trip {numbers.duration(job.round_trip_s)}"
+        + ("" if is_measured else " (not measured: name --switch)"),
     )
     section.note(
         "a step",

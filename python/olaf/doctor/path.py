@@ -18,6 +18,10 @@ FAR_S = 0.05
 """Above this round trip a synchronous sum waits more than it sums."""
 CLOCKS_APART_S = 1.0
 """Ages are corrected for an offset between clocks, but logs of two machines are not."""
+OTHER_ENGINE = (
+    "or the port is that of an engine that sums (reduce, iswitch, trio, atp): these answer no such "
+    "question; name the port of the engine queue"
+)
 SEGMENT_HEADER = 112
 SEAL = 24
 LANE_BYTES = 4
@@ -107,6 +111,8 @@ def _answers(section: Section, told: dict[str, Any], name: str) -> bool:
         else:
             why = f"nothing came back within {numbers.duration(PATIENCE_MS / 1000)}{by}"
             to_do = "see that it runs, that its server runs, and that firewalls let UDP through"
+            if name == "switch":
+                to_do += f"; {OTHER_ENGINE}"
         advice = told["key_advice"]
         if told["key_refused"]:
             section.fix("answers", f"{advice.partition(': ')[0]}{by}", advice.partition(": ")[2])
