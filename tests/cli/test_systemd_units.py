@@ -101,6 +101,14 @@ def test_a_unit_gets_the_key_that_its_role_needs(role: str) -> None:
     assert f"OLAF_KEY_FILE=%d/{name}" in lines(ROLES[role], "Environment")
 
 
+def test_a_server_that_starts_again_goes_on_from_its_checkpoint() -> None:
+    (command,) = lines(ROLES["server"], "ExecStart")
+    words = shlex.split(command)
+    file = Path(words[words.index("--checkpoint") + 1])
+    (state,) = lines(ROLES["server"], "StateDirectory")
+    assert file.parent == Path("/var/lib") / state, "the unit may write there"
+
+
 def test_the_units_train_behind_their_key_on_all_addresses(
     tmp_path: Path, stack: ExitStack
 ) -> None:
