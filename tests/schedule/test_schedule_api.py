@@ -1,5 +1,6 @@
 """Over HTTP: a queue's model against the service, mistakes, and any nonsense at all."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -335,3 +336,14 @@ def test_it_describes_itself(running: Running) -> None:
     description = running.client.get("/openapi.json").json()
     assert "/jobs/{job}/explanation" in description["paths"]
     assert "olaf_schedule_hosts_free 16" in running.client.get("/metrics").text
+
+
+def test_each_metric_has_its_help_and_its_line_in_the_page(running: Running) -> None:
+    text = running.client.get("/metrics").text
+    page = (Path(__file__).parents[2] / "docs/schedule.md").read_text(encoding="utf-8")
+    told = re.findall(r"^# HELP (\w+) (.*)\n# TYPE \1 (\w+)\n\1 \d+$", text, re.MULTILINE)
+    assert len(text.splitlines()) == 3 * len(told)
+    listed = re.findall(r"^\| `(olaf_schedule_\w+)` \| (\w+) \| (.*) \|$", page, re.MULTILINE)
+    assert [(name, kind, meaning) for name, meaning, kind in told] == listed
+    for name, _, kind in told:
+        assert name.endswith("_total") == (kind == "counter"), name

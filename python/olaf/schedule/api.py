@@ -262,8 +262,27 @@ def _there(text: str | None, job: int) -> str:
     return text
 
 
+GAUGES = {
+    "hosts": "Hosts of the cluster.",
+    "hosts_free": "Hosts without a job.",
+    "hosts_drained": "Hosts that take no new jobs.",
+    "switches_drained": "Switches that take no trees.",
+    "jobs_queued": "Jobs that wait for hosts.",
+    "jobs_running": "Jobs that have hosts.",
+    "jobs_with_tree": "Running jobs that have a tree.",
+    "jobs_migrating": "Jobs that change from one tree to another.",
+    "jobs_fencing": "Dead jobs whose trees are not torn down yet.",
+    "requests_waiting": "Requests that wait for the controller.",
+    "listeners": "Clients that listen to events.",
+    "connections": "Connections that are open.",
+}
+"""Help of each gauge, by its name without ``olaf_schedule_``."""
+EVENTS_HELP = "Events so far; the store keeps the count over restarts."
+CLOSED_HELP = "Connections that the service closed, by reason."
+
+
 def _metrics(cluster: dict[str, Any], feed: Feed, controller: Controller, places: Places) -> str:
-    gauges = {
+    values = {
         "hosts": cluster["hosts"],
         "hosts_free": cluster["free_hosts"],
         "hosts_drained": len(cluster["drained_hosts"]),
@@ -277,14 +296,14 @@ def _metrics(cluster: dict[str, Any], feed: Feed, controller: Controller, places
         "listeners": feed.listeners,
         "connections": len(places),
     }
-    lines = [
-        f"# TYPE olaf_schedule_{name} gauge\nolaf_schedule_{name} {value}"
-        for name, value in gauges.items()
-    ]
-    lines.append(f"# TYPE olaf_schedule_events counter\nolaf_schedule_events {feed.last}")
-    lines.append("# TYPE olaf_schedule_connections_closed counter")
-    lines += [
-        f'olaf_schedule_connections_closed{{reason="{reason}"}} {count}'
-        for reason, count in places.closed.items()
-    ]
-    return "\n".join(lines) + "\n"
+    told = [(name, "gauge", text, values[name]) for name, text in GAUGES.items()]
+    told.append(("events_total", "counter", EVENTS_HELP, feed.last))
+    closed = "olaf_schedule_connections_closed_total"
+    told_of_closed = f"# HELP {closed} {CLOSED_HELP}\n# TYPE {closed} counter\n" + "".join(
+        f'{closed}{{reason="{reason}"}} {count}\n' for reason, count in places.closed.items()
+    )
+    return told_of_closed + "".join(
+        f"# HELP olaf_schedule_{name} {text}\n# TYPE olaf_schedule_{name} {kind}\n"
+        f"olaf_schedule_{name} {value}\n"
+        for name, kind, text, value in told
+    )
