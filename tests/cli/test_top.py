@@ -19,10 +19,12 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from commands import olaf
 
 from olaf import _olaf
 from olaf.cli.looking import Reader, counts, rates, refusals
+from olaf.cli.top import top
 from olaf.outcome import ConfigurationError
 
 PATIENCE_S = 60.0
@@ -98,7 +100,7 @@ class Other(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.tokens.append(self.headers.get("Authorization"))
-        self.send_response(302 if self.says == b"elsewhere" else 200)
+        self.send_response({b"elsewhere": 302, b"token": 401}.get(self.says, 200))
         if self.says == b"elsewhere":
             port = self.connection.getsockname()[1]
             self.send_header("Location", f"http://localhost:{port}/")
@@ -120,7 +122,7 @@ def other() -> Iterator[str]:
 
 @pytest.mark.parametrize(
     "says",
-    [b"{}", b"[1]", b"<html>", b'{"olaf": 1}', b'{"role": "scheduler", "olaf": {"version": "1"}}'],
+    [b"{}", b"[1]", b"<html>", b'{"olaf": 1}', b'{"role": "else", "olaf": {"version": "1"}}'],
 )
 def test_a_program_that_is_no_role_is_named_and_stops_nothing(other: str, says: bytes) -> None:
     Other.says = says
@@ -128,6 +130,31 @@ def test_a_program_that_is_no_role_is_named_and_stops_nothing(other: str, says: 
     for look in [*reader.look(), *reader.look()]:
         assert look.status is None
         assert look.error == "what answers there is no role of Olaf"
+
+
+def test_the_scheduler_is_named(other: str) -> None:
+    Other.says = b'{"role": "scheduler", "olaf": {"version": "1"}}'
+    (look,) = Reader([other]).look()
+    assert look.error == "this is `olaf schedule serve`: look at it with `olaf schedule status`"
+
+
+def test_a_wrong_token_is_not_a_missing_one(other: str, tmp_path: Path) -> None:
+    Other.says = b"token"
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef")
+    (look,) = Reader([other], str(token)).look()
+    assert look.error == f"the token in {token} is not this role's (its --metrics-token-file)"
+    (look,) = Reader([other]).look()
+    assert look.error == "it needs its token: give --token-file FILE"
+
+
+def test_without_a_terminal_the_way_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("olaf.cli.top.time.sleep", interrupted)
+    said = CliRunner().invoke(top, ["127.0.0.1:9"])
+    assert "--once" in said.stderr
 
 
 def test_the_token_goes_to_the_role_alone(

@@ -67,6 +67,7 @@ class Reader:
 
     def __init__(self, addresses: Sequence[str], token_file: str | None = None) -> None:
         self._urls = {text: _url(text) for text in addresses}
+        self._token_file = token_file
         self._headers = {} if token_file is None else {"Authorization": _bearer(token_file)}
         self._last: dict[str, Status] = {}
         self._pool = ThreadPoolExecutor(max_workers=min(32, len(self._urls)))
@@ -81,13 +82,13 @@ class Reader:
             with _DIRECT.open(request, timeout=TIMEOUT_S) as answer:
                 text = _read(answer)
         except urllib.error.HTTPError as error:
-            return Look(address, error=_refusal(error))
+            return Look(address, error=_refusal(error, self._token_file))
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
             return Look(address, error=f"no answer: {reason}")
         status = _status(text)
         if status is None:
-            return Look(address, error="what answers there is no role of Olaf")
+            return Look(address, error=_no_role(text))
         before = self._last.get(address)
         self._last[address] = status
         return Look(address, status, rates=rates(before, status))
@@ -112,6 +113,17 @@ def _status(text: bytes) -> Status | None:
     about = status.get("olaf") if isinstance(status, dict) else None
     is_role = isinstance(about, dict) and {"pid", "at_unix_s"} <= about.keys()
     return status if is_role and "role" in status else None
+
+
+def _no_role(text: bytes) -> str:
+    """Who answers in place of a role."""
+    try:
+        status = json.loads(text)
+    except ValueError:
+        status = None
+    if isinstance(status, dict) and status.get("role") == "scheduler":
+        return "this is `olaf schedule serve`: look at it with `olaf schedule status`"
+    return "what answers there is no role of Olaf"
 
 
 def rates(before: Status | None, now: Status) -> dict[str, float]:
@@ -227,7 +239,9 @@ def _bearer(file: str) -> str:
     return f"Bearer {token}"
 
 
-def _refusal(error: urllib.error.HTTPError) -> str:
+def _refusal(error: urllib.error.HTTPError, token_file: str | None) -> str:
+    if error.code == 401 and token_file is not None:
+        return f"the token in {token_file} is not this role's (its --metrics-token-file)"
     if error.code == 401:
         return "it needs its token: give --token-file FILE"
     try:

@@ -97,6 +97,12 @@ def _live(reader: Reader, every_s: float) -> None:
     from olaf.cli.looking_view import view
 
     console = options.console(json_out=False)
+    if not console.is_terminal:
+        click.echo(
+            "olaf top: the output is no terminal: the last picture is written at the end; --once "
+            "prints one and stops, --json prints a line for each look",
+            err=True,
+        )
     with Live(console=console, auto_refresh=False, screen=console.is_terminal) as live:
         try:
             while True:
