@@ -89,10 +89,10 @@ def test_a_server_or_worker_with_a_switchs_key_is_told_of(
     network: Network, key: str, switch_key: str
 ) -> None:
     config = {"listen": "127.0.0.1:0", "key_files": [switch_key]}
-    with pytest.raises(ValueError, match="cannot sign models.*give the server the job's key"):
+    with pytest.raises(ValueError, match=r"cannot sign models.*give the server the job's key"):
         _olaf.Server(json.dumps(config))
     listed = {"listen": "127.0.0.1:0", "jobs": [{"job": 1, "key_file": switch_key}]}
-    with pytest.raises(ValueError, match="jobs: .*cannot sign models"):
+    with pytest.raises(ValueError, match=r"jobs: .*cannot sign models"):
         _olaf.Server(json.dumps(listed))
     server = network.server(key_files=[key])
     trusting = network.client(server.address, key_file=switch_key)
@@ -193,11 +193,12 @@ def test_the_key_of_one_job_opens_no_other(network: Network, tmp_path: Path) -> 
     stolen.write_text(json.dumps(json.loads(Path(keys[0]).read_text()) | {"job": None}))
     stolen.chmod(0o600)
     thief = network.client(server.address, job=2, key_file=str(stolen))
-    with pytest.raises(olaf.UnreachableError, match="takes this worker's key .* about job 2"):
+    with pytest.raises(olaf.UnreachableError, match=r"takes this worker's key .* about job 2"):
         thief.join(zeros(), 1.0)
     assert refused(server)["other_job"] > 0
     told = [one["advice"] for one in events(server) if one["event"] == "key_refused"]
-    assert told and "not good for here" in told[0]
+    assert told
+    assert "not good for here" in told[0]
     for job, file in enumerate(keys, start=1):
         client = network.client(server.address, job=job, key_file=file)
         assert client.join(zeros(), 10.0) == 1
