@@ -119,15 +119,24 @@ def amount(unit: Unit, text: str) -> int | Decimal:
     return int(number) if number == number.to_integral_value() else number
 
 
-def _rate(text: str) -> int:
+def rate(text: str) -> int:
+    """Bits per second of a rate with its unit. Raises ValueError.
+
+    `_olaf.parse_rate` reads a plain number as bits per second, which nobody means: 3 for 3mbit.
+    """
     from olaf import _olaf
 
     if _plain(text) is not None:
         raise ValueError("a rate needs its unit: bit, kbit, mbit, gbit or tbit, as in 400kbit")
+    return _olaf.parse_rate(text)
+
+
+def _rate(text: str) -> int:
     try:
-        return _olaf.parse_rate(text)
+        return rate(text)
     except ValueError as error:
-        raise ValueError(str(error).partition(": ")[2]) from None
+        said = str(error)
+        raise ValueError(said.partition(": ")[2] if said.startswith("rate ") else said) from None
 
 
 def _plain(text: str) -> int | Decimal | None:

@@ -232,6 +232,7 @@ def test_one_worker_that_computes_for_no_time_gains_nothing() -> None:
         (["--model-bytes", "many", "--workers", "4"], "many"),
         (["--switch", "nowhere"], "nowhere"),
         (["--questions", "0"], "--questions"),
+        (["--model-bytes", "9kB", "--workers", "4", "--link", "5"], "a rate needs its unit"),
     ],
 )
 def test_what_cannot_be_asked_is_a_matter_of_usage(argv: list[str], word: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,19 +20,21 @@ MARK = {"ok": "ok  ", "note": "    ", "fix": "FIX "}
 
 
 class Amount(click.ParamType[int]):
-    """A size or a rate with its unit, read by the core."""
+    """A size or a rate with its unit; a plain number is a size in bytes."""
 
-    def __init__(self, name: str, read: str) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.read = read
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Bytes, or bits a second; above 0."""
-        from olaf import _olaf
+        from olaf import _olaf, units
 
-        reader: Callable[[str], int] = getattr(_olaf, self.read)
+        text = str(value)
         try:
-            found = int(value) if str(value).isdecimal() else int(reader(str(value)))
+            if self.name == "RATE":
+                found = units.rate(text)
+            else:
+                found = int(text) if text.isdecimal() else _olaf.parse_size(text)
         except ValueError as error:
             self.fail(f"{value!r}: {error}", param, ctx)
         if found <= 0:
@@ -41,7 +42,7 @@ class Amount(click.ParamType[int]):
         return found
 
 
-SIZE, RATE = Amount("SIZE", "parse_size"), Amount("RATE", "parse_rate")
+SIZE, RATE = Amount("SIZE"), Amount("RATE")
 
 
 @click.command()

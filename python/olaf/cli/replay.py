@@ -56,10 +56,11 @@ def replay(**given: Any) -> None:
       olaf replay trace.csv --rate 2mbit --engine freshest
       olaf replay trace.csv --engine fifo --rate 40gbit --json > fifo.json
     """
-    from olaf import _olaf
+    from olaf import _olaf, units
 
     engine, slots, rate, gate = (given[key] for key in ("engine", "slots", "rate", "gate"))
     try:
+        units.rate(rate)
         text = _olaf.replay(
             str(given["trace"]),
             engine=engine,

@@ -38,7 +38,7 @@ insecure_option = click.option(
 every_option = click.option(
     "--every",
     type=options.Seconds(least=0.01),
-    default=5.0,
+    default="5s",
     show_default=True,
     metavar="TIME",
     help="Interval between status lines.",
@@ -146,7 +146,7 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
     Examples:
       olaf switch --listen 0.0.0.0:5555 --upstream 10.0.0.2:5556 --key-file switch.key
       olaf switch --upstream 10.0.0.9:5555 --uplink 40gbit         # 10.0.0.9 is a switch too
-      olaf switch --queue fifo --slots 4 --json --every 1
+      olaf switch --queue fifo --slots 4 --json --every 1s
       olaf switch --uplink 2mbit --uplink-ecn-depth 4 --downlink 10mbit
       olaf switch --admission running.toml --admission-timeout 5s --admission-unanswered refuse
       olaf switch --engines reduce --listen 127.0.0.1:5555        # sums arrays; needs no server

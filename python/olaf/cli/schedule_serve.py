@@ -140,7 +140,7 @@ def serve(
     from olaf import extras
 
     extras.need("schedule", "fastapi", "uvicorn", what="olaf schedule serve")
-    from olaf._olaf import parse_rate
+    from olaf import units
     from olaf.schedule.reading import read_topology
     from olaf.schedule.serving import Settings
     from olaf.schedule.serving import serve as run
@@ -149,7 +149,7 @@ def serve(
     network = {}
     if bandwidth is not None:
         try:
-            network["bytes_per_second"] = max(parse_rate(bandwidth) // 8, 1)
+            network["bytes_per_second"] = max(units.rate(bandwidth) // 8, 1)
         except ValueError as error:
             raise click.UsageError(f"--bandwidth: {error}") from None
     if speedup is not None:

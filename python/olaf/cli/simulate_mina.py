@@ -399,10 +399,10 @@ def _window(timeline: Path | None, text: str | None) -> Window | None:
 
 
 def _bytes_per_second(rate: str) -> int:
-    from olaf._olaf import parse_rate
+    from olaf import units
 
     try:
-        return parse_rate(rate) // 8
+        return units.rate(rate) // 8
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--bandwidth") from None
 

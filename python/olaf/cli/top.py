@@ -22,7 +22,7 @@ DEFAULT = "127.0.0.1:9100"
 @click.option(
     "--every",
     type=options.Seconds(least=0.2),
-    default=1.0,
+    default="1s",
     show_default=True,
     metavar="TIME",
     help="Interval between looks.",

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from olaf import units
 from olaf.jobs.section import NoneIs
 
 
@@ -20,10 +21,8 @@ def _address(value: Any) -> Any:
 
 
 def _rate(value: Any) -> Any:
-    if isinstance(value, str):
-        from olaf._olaf import parse_rate
-
-        parse_rate(value)
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        units.rate(str(value))
     return value
 
 
