@@ -21,8 +21,9 @@ pub struct Seg {
     pub generation: u8,
     /// The packet is the last of its vector.
     pub last: bool,
-    /// Of a sum: workers that are not in it, at most [`MAX_WORKERS`]. Of a worker's own packet: the worker's
-    /// vectors for the same sum before this one, 0 except in asynchronous training (iSwitch §4.1).
+    /// Of a sum: workers that are not in it, at most [`MAX_WORKERS`], and the number of workers more where the sum
+    /// has [numbered](Self::vectors_of) vectors. Of a worker's own packet: the worker's vectors for the same sum
+    /// before this one, 0 except in asynchronous training (iSwitch §4.1).
     pub missing: u16,
     /// The packet's number in its generation, at most [`MAX_INDEX`].
     pub index: u64,
@@ -48,6 +49,27 @@ impl Seg {
             | (self.last as u64) << LAST_SHIFT
             | (missing as u64) << MISSING_SHIFT
             | self.index & MAX_INDEX
+    }
+}
+
+impl Seg {
+    /// [`missing`](Self::missing) of a sum of `vectors` vectors, where `workers` belong to it. `numbered`: a worker's
+    /// vector with a number above 0 is among them.
+    #[must_use]
+    pub const fn missing_of(workers: u32, vectors: u32, numbered: bool) -> u16 {
+        let missing = workers.saturating_sub(vectors);
+        (if numbered { missing + workers } else { missing }) as u16
+    }
+
+    /// Vectors in a sum that `workers` belong to, and whether one of them has a number above 0. Several vectors may
+    /// then be of one worker: fewer workers than vectors may be in the sum.
+    #[must_use]
+    pub const fn vectors_of(self, workers: u32) -> (u32, bool) {
+        let missing = self.missing as u32;
+        if missing < workers {
+            return (workers - missing, false);
+        }
+        (workers.saturating_sub(missing - workers), true)
     }
 }
 

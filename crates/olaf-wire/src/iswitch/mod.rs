@@ -12,7 +12,10 @@ mod verbs;
 mod writing;
 
 pub use data::{DataPacket, Seg, emit_seg};
-pub use offsets::{ANY, CONTROL_CLASS, DATA_CLASS, MAX_INDEX, MAX_WORKERS, PACKET_FLOATS, SEG};
+pub use offsets::{
+    ANY, CONTROL_CLASS, DATA_CLASS, MAX_INDEX, MAX_WORKERS, MAX_WORKERS_OF_NUMBERED, PACKET_FLOATS,
+    SEG,
+};
 pub use reading::{generation_of, job_of, join_of_another_version};
 pub use values::{Ack, Admission, Control, Halt, Join, Leave, Packets};
 pub use verbs::{Action, Outcome, Sender};

@@ -9,8 +9,11 @@ use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use olaf_wire::iswitch::{ANY, Sender};
+use olaf_wire::iswitch::{ANY, Join, Sender};
 use olaf_wire::reduce::Reason;
+
+/// Operations that a member may have begun without their last packets having come here.
+const MOST_UNSEEN: u32 = 1024;
 
 /// A worker or a switch that wants to take part.
 #[derive(Clone, Debug)]
@@ -80,6 +83,24 @@ impl Generation {
         self.members.iter().map(|member| member.contributors).sum()
     }
 
+    /// The operations that a join says were begun in this generation, as far as they are believed: a member of the
+    /// generation may say so, and no more than could be. [`ANY`]: the sender was in none.
+    fn operations_of(&self, peer: PeerId, join: &Join) -> u32 {
+        let is_it = |member: &Member| member.session == join.session || member.peer == peer;
+        let was_in = self.number == join.generation && self.members.iter().any(is_it);
+        if !was_in || join.operations == ANY {
+            return ANY;
+        }
+        join.operations.min(self.vectors.ended().saturating_add(MOST_UNSEEN))
+    }
+
+    /// Whether a vector with a number above 0 is in the sum of a packet.
+    pub(super) fn note_numbered(&mut self, index: u64, is_numbered: bool) {
+        let oldest =
+            self.table.first_incomplete().saturating_sub(2 * u64::from(self.table.slots()));
+        self.vectors.note_numbered(index, is_numbered, oldest);
+    }
+
     /// Whether a member may have one result more for itself alone.
     pub(super) fn may_draw(&mut self, now: Instant, member: u32) -> bool {
         let (results, window) = (self.table.first_incomplete(), self.table.slots());
@@ -132,6 +153,11 @@ impl Job {
     /// The generation of that number.
     pub(super) fn generation(&mut self, number: u8) -> Option<&mut Generation> {
         self.current.as_mut().filter(|current| current.number == number)
+    }
+
+    /// See [`Generation::operations_of`].
+    pub(super) fn operations_of(&self, peer: PeerId, join: &Join) -> u32 {
+        self.current.as_ref().map_or(ANY, |current| current.operations_of(peer, join))
     }
 
     /// The most operations that a candidate's program began in the generation before.

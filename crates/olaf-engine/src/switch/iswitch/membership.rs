@@ -77,7 +77,9 @@ impl Switch {
             return Outcome::Refused;
         }
         if let Some(current) = job.current.as_mut().filter(|current| current.end.is_none()) {
-            let same = |member: &&mut super::job::Member| member.session == join.session;
+            let same = |member: &&mut super::job::Member| {
+                member.session == join.session && member.peer == peer
+            };
             if let Some(member) = current.members.iter_mut().find(same) {
                 member.heard = now;
                 if join.operations == ANY || join.generation != current.number {
@@ -113,7 +115,7 @@ impl Switch {
                 self.next_member
             }
         };
-        let was_in = job.current.as_ref().is_some_and(|current| current.number == join.generation);
+        let operations = job.operations_of(peer, join);
         job.lobby.insert(
             join.session,
             Candidate {
@@ -123,7 +125,7 @@ impl Switch {
                 wanted: if has_rank { join.rank } else { ANY },
                 contributors: join.contributors,
                 packet_floats: join.packet_floats.min(MOST_FLOATS),
-                operations: if was_in { join.operations } else { ANY },
+                operations,
                 heard: now,
             },
         );

@@ -42,7 +42,7 @@ use crate::report::{self, Report};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use counters::Counters;
-use job::Job;
+use job::{Job, Member};
 use olaf_wire::iswitch::offsets::ack::LEN_OF_JOIN;
 use olaf_wire::iswitch::{
     ANY, Ack, Action, Admission, CONTROL_CLASS, Control, DATA_CLASS, DataPacket, Outcome, SEG, Seg,
@@ -106,7 +106,9 @@ impl Switch {
 
     /// Demands that members prove their addresses: needed where a sender can write any address into its
     /// datagrams, and no keys prove it.
-    pub fn demand_proofs(&mut self, chance: Chance) {
+    pub fn demand_proofs(&mut self, mut chance: Chance) {
+        // Generations begin with the same number, and every worker is told of its generation.
+        self.next_session = self.next_session.wrapping_add(chance());
         self.cookies.demand(chance);
     }
 
@@ -195,15 +197,23 @@ impl Switch {
             Err(why) => return Verdict::Drop(why),
         };
         let current = self.jobs.get(&id).and_then(|job| job.current.as_ref());
-        let member = &current.expect("member() found the generation").members[member as usize];
+        let members = &current.expect("member() found the generation").members;
+        let member = &members[member as usize];
+        // Anybody may say that it is a switch. A worker of this switch is not behind another one, and who stands for
+        // one worker names nobody.
+        let is_direct = |one: &Member| one.sender == Sender::Worker && one.rank == culprit;
+        let names_others = member.sender == Sender::Switch
+            && culprit != ANY
+            && (member.contributors == 1 || members.iter().any(is_direct));
         let (reason, culprit) = match (member.sender, action) {
+            (Sender::Switch, _) if names_others => (reason, ANY),
             (Sender::Switch, _) => (reason, culprit),
             (Sender::Worker, Action::Reset) => (reason, member.rank),
             (Sender::Worker, _) => (Reason::Left, member.rank),
         };
         self.acknowledge(now, from.peer, generation, action, Outcome::Success, 0);
         self.close(now, id, reason, culprit);
-        Verdict::Absorb
+        if names_others { Verdict::Drop(DropReason::WrongSender) } else { Verdict::Absorb }
     }
 
     fn answer_other_version(&mut self, now: Instant, from: Source, session: Session) {
@@ -232,7 +242,8 @@ impl Switch {
         if cell.state() != state || data.index >= current.table.end() {
             return None;
         }
-        let missing = workers.saturating_sub(cell.contributors) as u16;
+        let is_numbered = current.vectors.is_numbered(data.index);
+        let missing = Seg::missing_of(workers, cell.contributors, is_numbered);
         let seg = Seg { generation, last: cell.last, missing, index: data.index };
         let start = emit_seg(seg, buf);
         let end = start + cell.floats().len();

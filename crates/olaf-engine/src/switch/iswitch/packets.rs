@@ -9,7 +9,9 @@ use crate::event::SumEvent;
 use crate::ids::{JobId, PeerId};
 use crate::time::Instant;
 use olaf_wire::Refusal;
-use olaf_wire::iswitch::{Action, Control, DataPacket, Outcome, Packets, SEG, Sender};
+use olaf_wire::iswitch::{
+    Action, Control, DataPacket, MAX_WORKERS_OF_NUMBERED, Outcome, Packets, SEG, Sender,
+};
 use olaf_wire::reduce::Reason;
 
 impl Switch {
@@ -54,10 +56,18 @@ impl Switch {
             return Verdict::Drop(DropReason::Malformed(Refusal::BadField("floats")));
         }
         // A worker's own packet lacks nobody: there the field numbers its vectors for this sum.
-        let (missing, vector) = match current.members[member as usize].sender {
-            Sender::Worker => (0, seg.missing.into()),
-            Sender::Switch => (seg.missing.into(), 0),
+        let of = &current.members[member as usize];
+        let (missing, vector, is_numbered) = match of.sender {
+            Sender::Worker => (0, seg.missing.into(), seg.missing > 0),
+            Sender::Switch => {
+                let (vectors, is_numbered) = seg.vectors_of(of.contributors);
+                (of.contributors - vectors, 0, is_numbered)
+            }
         };
+        if is_numbered && current.workers > MAX_WORKERS_OF_NUMBERED {
+            // A result has no room to say so.
+            return Verdict::Drop(DropReason::Malformed(Refusal::BadField("missing")));
+        }
         let piece = Piece {
             index: seg.index,
             member,
@@ -70,6 +80,9 @@ impl Switch {
         let rank = current.members[member as usize].rank;
         let met = current.table.meet(&piece);
         let is_finite = current.table.last_piece_was_finite();
+        if is_numbered && matches!(met, Met::Opened | Met::Added | Met::Complete) {
+            current.note_numbered(seg.index, true);
+        }
         if seg.last && matches!(met, Met::Opened | Met::Added | Met::Complete) {
             current.vectors.end_at(seg.index, current.table.first_incomplete());
         }

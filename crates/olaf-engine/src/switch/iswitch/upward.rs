@@ -129,10 +129,11 @@ impl Switch {
         };
         let current = self.jobs.get_mut(&id).and_then(|job| job.current.as_mut());
         let current = current.expect("of_above() found it");
-        let contributors = current.workers.saturating_sub(seg.missing.into());
+        let (contributors, is_numbered) = seg.vectors_of(current.workers);
         let fits = packet.floats.len() <= current.packet_floats as usize * 4;
         if fits && current.table.finish(seg.index, seg.last, contributors, packet.floats) {
             self.counters.results_above += 1;
+            current.note_numbered(seg.index, is_numbered);
             if seg.last {
                 // Members may not have sent it, where the switch above went without this one.
                 current.vectors.end_at(seg.index, current.table.first_incomplete());

@@ -10,18 +10,44 @@ use alloc::collections::BTreeSet;
 pub(super) struct Vectors {
     /// The first packet of each vector, as far as the last packet before it came. The first vector begins at 0.
     firsts: BTreeSet<u64>,
+    /// Vectors whose last packets came.
+    ended: u32,
     /// Vectors, by their first packets, and members whose packets in them were no finite numbers.
     told: BTreeSet<(u64, u32)>,
+    /// Packets with a worker's vector of a number above 0 in their sums.
+    numbered: BTreeSet<u64>,
 }
 
 impl Vectors {
     /// Packet `index` is the last one of its vector. All packets below `complete` have results: members' packets
     /// below it are in no sum any more, and vectors that end there are forgotten.
     pub(super) fn end_at(&mut self, index: u64, complete: u64) {
-        self.firsts.insert(index + 1);
+        let is_new = self.firsts.insert(index + 1);
+        self.ended = self.ended.saturating_add(is_new.into());
         let oldest = self.first_of(complete);
         self.firsts = self.firsts.split_off(&oldest);
         self.told = self.told.split_off(&(oldest, 0));
+    }
+
+    /// Vectors whose last packets came.
+    pub(super) const fn ended(&self) -> u32 {
+        self.ended
+    }
+
+    /// Whether a vector with a number above 0 is in the sum of packet `index`. Cells of packets below `oldest` have given
+    /// way.
+    pub(super) fn note_numbered(&mut self, index: u64, is_numbered: bool, oldest: u64) {
+        if is_numbered {
+            self.numbered.insert(index);
+            self.numbered = self.numbered.split_off(&oldest);
+        } else {
+            self.numbered.remove(&index);
+        }
+    }
+
+    /// See [`note_numbered`](Self::note_numbered).
+    pub(super) fn is_numbered(&self, index: u64) -> bool {
+        self.numbered.contains(&index)
     }
 
     /// The first packet of the vector that a packet is of. While the last packet of the vector before is missing, that

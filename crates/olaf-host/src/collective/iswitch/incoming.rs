@@ -76,9 +76,9 @@ impl Worker {
         if entry.state == State::Done {
             return Err(Refused::Duplicate);
         }
-        let contributors = generation.workers.saturating_sub(seg.missing.into());
+        let vectors = seg.vectors_of(generation.workers);
         let open = generation.open_of(seg.index).ok_or(Refused::TooEarly)?;
-        open.take(seg.index, seg.last, contributors, packet.floats)?;
+        open.take(seg.index, seg.last, vectors, packet.floats)?;
         generation.done(now, seg.index);
         if entry.state == State::Sent && !generation.has_ended {
             let is_sample = !entry.resent && entry.asked.is_none();

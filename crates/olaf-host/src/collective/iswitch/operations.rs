@@ -142,7 +142,7 @@ impl Open {
         out.len()
     }
 
-    /// Takes a result. `contributors` workers are in the sum.
+    /// Takes a result of so many vectors. `is_numbered`: several of them may be of one worker.
     ///
     /// # Errors
     /// The result is none of this operation.
@@ -150,14 +150,14 @@ impl Open {
         &mut self,
         index: u64,
         last: bool,
-        contributors: u32,
+        (vectors, is_numbered): (u32, bool),
         floats: &[u8],
     ) -> Result<(), Refused> {
         let range = self.range(index);
         if range.len() != floats.len() {
             return Err(Refused::WrongSize);
         }
-        if last != self.is_last(index) || contributors == 0 {
+        if last != self.is_last(index) || vectors == 0 {
             return Err(Refused::Mismatch);
         }
         let is_mean =
@@ -168,13 +168,16 @@ impl Open {
         if is_mean {
             let floats = floats.as_chunks().0;
             for (to, float) in to.as_chunks_mut().0.iter_mut().zip(floats) {
-                *to = (f32::from_le_bytes(*float) / contributors as f32).to_le_bytes();
+                *to = (f32::from_le_bytes(*float) / vectors as f32).to_le_bytes();
             }
         } else {
             to.copy_from_slice(floats);
         }
         self.not_finite |= !typed::all_finite(LaneType::F32, floats);
-        self.fewest = self.fewest.min(contributors);
+        // Outside asynchronous training each worker has one vector, without a number. So the sum lacks a worker at least.
+        let lacks = is_numbered && self.iteration().is_none();
+        let contributors = if lacks { vectors - 1 } else { vectors };
+        self.fewest = self.fewest.min(contributors.max(1));
         self.received += 1;
         self.vectors.progressed();
         Ok(())

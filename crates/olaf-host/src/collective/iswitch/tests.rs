@@ -2,7 +2,7 @@
 //! network (`olaf-sim/tests/all/iswitch`).
 
 use super::*;
-use crate::collective::Reduction;
+use crate::collective::{Reduction, Sum};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -381,4 +381,26 @@ fn a_good_bye_is_said_until_it_is_confirmed() {
         said += sent(&mut worker, now).len();
     }
     assert_eq!(said, 5);
+}
+
+/// The outcome of a sum of 2 workers whose result is of 2 vectors.
+fn outcome_of(reduction: Reduction, is_numbered: bool) -> Result<Sum, Failure> {
+    let mut worker = worker();
+    says(&mut worker, welcome(7));
+    assert!(worker.begin(START, operation(LaneType::F32, reduction, 8)).is_ok());
+    let mut buf = [0; 64];
+    let missing = Seg::missing_of(2, 2, is_numbered);
+    let start = emit_seg(Seg { generation: 3, last: true, missing, index: 0 }, &mut buf);
+    assert_eq!(recv(&mut worker, SWITCH, DATA_CLASS, &buf[..start + 8]), Verdict::Absorb);
+    worker.poll_done().expect("the result is here").outcome
+}
+
+#[test]
+fn a_sum_of_all_has_one_vector_of_each_worker() {
+    let all = Ok(Sum { contributors: 2, expected: 2, not_finite: false });
+    assert_eq!(outcome_of(Reduction::Sum, false), all);
+    let partial = Err(Failure::Partial { contributors: 1, expected: 2 });
+    assert_eq!(outcome_of(Reduction::Sum, true), partial);
+    assert_eq!(outcome_of(Reduction::Mean, true), partial);
+    assert_eq!(outcome_of(Reduction::Pipelined { iteration: 0 }, true), all);
 }

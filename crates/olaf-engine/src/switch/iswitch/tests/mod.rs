@@ -1,5 +1,6 @@
 //! Traces of datagrams: what comes in, and what goes out.
 
+mod claims;
 mod non_finite;
 
 use super::*;
@@ -248,8 +249,14 @@ fn two_vectors_of_a_worker_complete_a_sum_of_two() {
     assert_eq!(trace.sends(0, 0, 1.0), Verdict::Absorb);
     assert_eq!(trace.sent(), []);
     assert_eq!(trace.packet(PortId::DOWNLINK, 0, second, &[4.0, 1.0]), Verdict::Absorb);
-    let result = Out::Data(trace.seg(0), vec![5.0, 2.0]);
-    assert_eq!(trace.sent(), [(vec![0, 1], result.clone())], "no vector is missing");
+    let seg = Seg { missing: 2, ..trace.seg(0) };
+    assert_eq!(
+        seg.vectors_of(2),
+        (2, true),
+        "no vector is missing, and not each has its own worker"
+    );
+    let result = Out::Data(seg, vec![5.0, 2.0]);
+    assert_eq!(trace.sent(), [(vec![0, 1], result.clone())]);
     // The slow worker's vector is late, and it is told the result.
     assert_eq!(trace.sends(1, 0, 9.0), Verdict::Absorb);
     assert_eq!(trace.sent(), [(vec![1], result)]);
@@ -483,6 +490,30 @@ fn a_lower_switch_sends_sums_up_and_results_down() {
     assert_eq!(trace.sent(), [(vec![99], Out::Data(up, vec![3.0, 2.0]))]);
     trace.packet(PortId::UPLINK, 99, up, &[8.0, 3.0]);
     assert_eq!(trace.sent(), [(vec![0, 1], Out::Data(trace.seg(0), vec![8.0, 3.0]))]);
+    // Two vectors of one worker: both directions say that a worker may be missing.
+    trace.sends(0, 1, 1.0);
+    let second = Seg { missing: 1, ..trace.seg(1) };
+    trace.packet(PortId::DOWNLINK, 0, second, &[1.0, 1.0]);
+    let up = Seg { generation: 9, missing: 2, ..trace.seg(1) };
+    assert_eq!(trace.sent(), [(vec![99], Out::Data(up, vec![2.0, 2.0]))]);
+    let result = Seg { missing: 3, ..up };
+    trace.packet(PortId::UPLINK, 99, result, &[8.0, 3.0]);
+    let seg = Seg { missing: 3, ..trace.seg(1) };
+    assert_eq!(trace.sent(), [(vec![0, 1], Out::Data(seg, vec![8.0, 3.0]))]);
+}
+
+#[test]
+fn a_sum_of_a_lower_switch_says_that_it_has_several_vectors_of_a_worker() {
+    let mut trace = Trace::new();
+    let join = Join { contributors: 2, sender: Sender::Switch, ..Trace::join(JOB, 0, 3) };
+    trace.says(0, Control::Join(Join { rank: ANY, ..join }));
+    trace.joins(JOB, 1, 3);
+    trace.sent();
+    trace.sends(1, 0, 1.0);
+    let sum = Seg { missing: 2, ..trace.seg(0) };
+    trace.packet(PortId::DOWNLINK, 0, sum, &[2.0, 2.0]);
+    let seg = Seg { missing: 3, ..trace.seg(0) };
+    assert_eq!(trace.sent(), [(vec![1, 0], Out::Data(seg, vec![3.0, 3.0]))]);
 }
 
 #[test]
@@ -511,4 +542,17 @@ fn a_packet_longer_than_was_agreed_is_refused() {
     assert_eq!(long, Verdict::Drop(DropReason::Malformed(refusal)));
     let fits = trace.recv(PortId::DOWNLINK, 0, DATA_CLASS, &bytes[..start + 4 * 366]);
     assert_eq!(fits, Verdict::Absorb);
+}
+
+#[test]
+fn a_job_with_no_room_to_say_so_has_one_vector_of_each_worker() {
+    let mut trace = Trace::new();
+    let join = Join { contributors: 1024, ..Trace::join(JOB, 0, 1025) };
+    trace.says(0, Control::Join(Join { sender: Sender::Switch, rank: ANY, ..join }));
+    trace.joins(JOB, 1, 1025);
+    trace.sent();
+    let second = Seg { missing: 1, ..trace.seg(0) };
+    let refused = Verdict::Drop(DropReason::Malformed(olaf_wire::Refusal::BadField("missing")));
+    assert_eq!(trace.packet(PortId::DOWNLINK, 1, second, &[1.0, 1.0]), refused);
+    assert_eq!(trace.sends(1, 0, 1.0), Verdict::Absorb);
 }

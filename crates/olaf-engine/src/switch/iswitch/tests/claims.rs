@@ -1,0 +1,92 @@
+//! What members and strangers say of others, and of themselves.
+
+use super::*;
+
+/// The operations that a generation says were begun, after a join that says how many its sender began. The
+/// generation before had two workers; worker 1 joins from `peer` as `session`.
+fn operations_after(trace: &mut Trace, peer: u32, session: u32, operations: u32) -> u32 {
+    let leave = Leave { generation: 77, job: JOB, session: Session(2) };
+    trace.says(1, Control::Leave(leave));
+    trace.sent();
+    let known = Join { generation: 77, operations: 3, ..Trace::join(JOB, 0, 2) };
+    trace.says(0, Control::Join(known));
+    let session = Session(session);
+    let claim = Join { generation: 77, operations, session, ..Trace::join(JOB, 1, 2) };
+    trace.says(peer, Control::Join(claim));
+    let welcomed = |(outcome, of): (Outcome, Admission)| {
+        (outcome == Outcome::Success && of.session == Session(1)).then_some(of.operations)
+    };
+    let sent = trace.sent();
+    let told = sent.iter().find_map(|(_, out)| welcomed(admission_of(out)?));
+    told.expect("a generation begins")
+}
+
+#[test]
+fn only_a_member_says_how_many_operations_the_last_generation_had() {
+    let claim = |peer, session, operations| {
+        operations_after(&mut Trace::with(2), peer, session, operations)
+    };
+    assert_eq!(claim(1, 2, 5), 5, "a worker that was in");
+    assert_eq!(claim(66, 2, 5), 5, "its address changed");
+    assert_eq!(claim(66, 50, 5), 3, "a newcomer");
+    assert_eq!(claim(1, 2, 2_000_000_000), 1024, "no packets of these came");
+    let mut trace = Trace::with(2);
+    for index in 0..3 {
+        let seg = Seg { last: true, ..trace.seg(index) };
+        trace.packet(PortId::DOWNLINK, 0, seg, &[1.0]);
+        trace.packet(PortId::DOWNLINK, 1, seg, &[1.0]);
+        trace.packet(PortId::DOWNLINK, 1, seg, &[1.0]);
+    }
+    assert_eq!(operations_after(&mut trace, 1, 2, 2_000_000_000), 1024 + 3);
+}
+
+#[test]
+fn a_session_from_another_address_moves_no_member_and_ends_nothing() {
+    let mut trace = Trace::with(2);
+    let forged = Join { generation: 77, operations: 3, ..Trace::join(JOB, 1, 2) };
+    trace.says(66, Control::Join(forged));
+    let answers: Vec<_> = trace.sent();
+    let outcomes: Vec<_> =
+        answers.iter().filter_map(|(to, out)| Some((to[0], admission_of(out)?.0))).collect();
+    assert_eq!(outcomes, [(66, Outcome::Waiting)]);
+    // Worker 1 is where it was.
+    trace.sends(0, 0, 1.0);
+    trace.sends(1, 0, 2.0);
+    assert_eq!(trace.sent(), [(vec![0, 1], Out::Data(trace.seg(0), vec![3.0, 2.0]))]);
+}
+
+/// Peer 9 says that it is a switch with so many workers; workers 0 and 1 are here themselves.
+fn with_a_switch(behind: u32) -> Trace {
+    let mut trace = Trace::new();
+    trace.joins(JOB, 0, 2 + behind);
+    trace.joins(JOB, 1, 2 + behind);
+    let join = Join { contributors: behind, ..Trace::join(JOB, 9, 2 + behind) };
+    trace.says(9, Control::Join(Join { sender: Sender::Switch, rank: ANY, ..join }));
+    trace.sent();
+    trace
+}
+
+#[test]
+fn a_switch_names_workers_behind_it_alone() {
+    let is_named = |behind, culprit| {
+        let mut trace = with_a_switch(behind);
+        let halt = Halt { generation: 77, reason: Reason::Dead, culprit, index: 0 };
+        let verdict = trace.says(9, Control::Halt(halt));
+        let halted = |culprit| {
+            let halt = trace.halt(Reason::Dead, culprit, 0);
+            move |(_, out): &(Vec<u32>, Out)| *out == halt
+        };
+        let (named, nobody) = (halted(culprit), halted(ANY));
+        let sent = trace.sent();
+        let is_named = sent.iter().any(named);
+        assert!(is_named || sent.iter().any(nobody), "the generation ends: {sent:?}");
+        let refused = trace.switch.statistics(trace.now).refused;
+        assert_eq!(refused.contains_key("wrong_sender"), verdict != Verdict::Absorb);
+        assert_eq!(verdict == Verdict::Absorb, is_named);
+        is_named
+    };
+    assert!(is_named(2, 3), "it has two workers");
+    assert!(!is_named(2, 0), "worker 0 is here itself");
+    assert!(!is_named(1, 0), "whoever says that it is a switch stands for itself");
+    assert!(!is_named(1, 2));
+}
