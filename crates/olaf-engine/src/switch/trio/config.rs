@@ -7,6 +7,9 @@ use crate::time::BitsPerSecond;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
+/// Lower switches on the way to a worker, at most.
+const LEVELS: u32 = 3;
+
 /// The set-up, as serde reads and writes it: a flat table with the keys of `[switch.trio]`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
@@ -105,6 +108,16 @@ impl Config {
         let share = self.memory_bytes / u64::from(self.jobs);
         let blocks = share / records::bytes_of(1, gradients);
         u16::try_from(blocks).unwrap_or(u16::MAX).max(1)
+    }
+
+    /// Whether parties with these time-outs may be in one job. A lower switch asks for twice the time-out of those
+    /// behind it.
+    pub(super) fn agree(&self, one: u16, other: u16) -> bool {
+        let own = self.deadline.map_or(0, |deadline| deadline.as_millis());
+        let ms = |asked: u16| if asked > 0 { asked.into() } else { own };
+        let (short, long) = (ms(one).min(ms(other)), ms(one).max(ms(other)));
+        let is_doubled = short > 0 && (1..=LEVELS).any(|level| long == short << level);
+        self.visits(one) == self.visits(other) || is_doubled
     }
 
     /// Looks of the timers after which a block ages out; 0: never.

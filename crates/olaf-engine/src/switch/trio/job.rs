@@ -5,7 +5,11 @@ use crate::party::Draws;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use core::time::Duration;
 use olaf_wire::trio::{Closed, Hello, Straggling, Welcome};
+
+/// Generations that a worker may have begun without a piece of them having come here.
+const MOST_UNSEEN: u16 = 1024;
 
 /// A worker, or a lower switch, that waits for a term to begin.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +73,8 @@ pub(super) struct Above {
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) workers: u8,
+    /// The time-out of its blocks that was asked for first.
+    pub(super) timeout_ms: u16,
     /// By session.
     pub(super) lobby: BTreeMap<u32, Candidate>,
     pub(super) term: Option<Term>,
@@ -84,9 +90,10 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) const fn new(workers: u8, session: Session) -> Self {
+    pub(super) const fn new(hello: &Hello, session: Session) -> Self {
         Self {
-            workers,
+            workers: hello.workers,
+            timeout_ms: hello.timeout_ms,
             lobby: BTreeMap::new(),
             term: None,
             newest: None,
@@ -102,6 +109,14 @@ impl Job {
         self.lobby.values().map(|candidate| u32::from(candidate.hello.sources)).sum()
     }
 
+    /// Whether somebody at another address is in the job, and lives.
+    pub(super) fn has_others(&self, now: Instant, peer: PeerId, silence: Duration) -> bool {
+        let waiting = self.lobby.values().map(|one| (one.peer, one.heard));
+        let open = self.term.iter().filter(|term| term.closed.is_none());
+        let members = open.flat_map(|term| term.members.values()).map(|one| (one.peer, one.heard));
+        waiting.chain(members).any(|(at, heard)| at != peer && now.since(heard) < silence)
+    }
+
     /// The term, while it lasts.
     pub(super) fn open_term(&mut self) -> Option<&mut Term> {
         self.term.as_mut().filter(|term| term.closed.is_none())
@@ -112,9 +127,22 @@ impl Job {
         self.term.as_ref().is_some_and(|term| term.closed.is_none())
     }
 
-    /// The newest generation that anybody has used, in serial order.
+    /// A hello as far as it is believed. A worker of the last term says which generations it has begun, and none that
+    /// could not be. Who names another term is a newcomer. A switch that was restarted has no term to compare with.
+    pub(super) fn believed(&self, peer: PeerId, hello: &Hello) -> Hello {
+        let Some(term) = &self.term else { return *hello };
+        let is_it = |one: &Member| one.session == hello.session || one.peer == peer;
+        if hello.term != term.number || !term.members.values().any(is_it) {
+            return Hello { term: 0, ..*hello };
+        }
+        let newest = bounded(hello.newest, self.newest.unwrap_or(term.first));
+        Hello { newest, ..*hello }
+    }
+
+    /// The newest generation that anybody has used, in serial order. A newcomer has used none.
     pub(super) fn newest_of_all(&self) -> u16 {
-        let candidates = self.lobby.values().map(|candidate| candidate.hello.newest);
+        let hellos = self.lobby.values().map(|candidate| candidate.hello);
+        let candidates = hellos.filter(|hello| hello.term > 0).map(|hello| hello.newest);
         let mut all = self.newest.into_iter().chain(candidates);
         let first = all.next().unwrap_or_default();
         all.fold(first, later)
@@ -128,6 +156,12 @@ impl Job {
 /// The later of two generations, in serial order.
 pub(super) fn later(a: u16, b: u16) -> u16 {
     if b.wrapping_sub(a) < 1 << 15 { b } else { a }
+}
+
+/// A claimed generation that is not too far behind a known one.
+pub(super) fn bounded(claimed: u16, known: u16) -> u16 {
+    let last = known.wrapping_add(MOST_UNSEEN);
+    if later(last, claimed) == last { claimed } else { last }
 }
 
 impl Term {

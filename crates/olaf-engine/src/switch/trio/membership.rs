@@ -4,7 +4,7 @@
 //! many workers its job has. The job record comes to be once they are all there.
 
 use super::Switch;
-use super::job::{Candidate, Job, Member, Term, later};
+use super::job::{Candidate, Job, Member, Term, bounded, later};
 use super::outbox::Message;
 use crate::blocks::records::JobSpec;
 use crate::drop::DropReason;
@@ -58,7 +58,7 @@ impl Switch {
         let job = self.jobs.entry(hello.job).or_insert_with(|| {
             let session = Session(*next_session);
             *next_session = session.0.checked_add(1).unwrap_or(1);
-            Job::new(hello.workers, session)
+            Job::new(&hello, session)
         });
         if job.workers != hello.workers {
             if job.has_open_term() || !job.lobby.is_empty() {
@@ -67,6 +67,12 @@ impl Switch {
             job.workers = hello.workers;
         }
         // What was said to an earlier life of the switch must not fit a term of this one.
+        if !self.config.agree(job.timeout_ms, hello.timeout_ms) {
+            if job.has_others(now, from.peer, self.config.silence) {
+                return Ok(self.turn_away(now, from, &hello, WelcomeCode::Refused));
+            }
+            job.timeout_ms = hello.timeout_ms;
+        }
         *next_term = (*next_term).max(hello.term.saturating_add(1).min(u32::MAX / 2));
         if job.has_open_term() && !self.replaces_a_member(now, from, &hello) {
             return Ok(Verdict::Absorb);
@@ -86,6 +92,11 @@ impl Switch {
         if let Some((source, member)) = itself {
             let source = *source;
             if hello.term != number {
+            if member.peer != from.peer && now.since(member.heard) < silence {
+                // A session is no secret: a worker that lives keeps its place.
+                self.answer(now, from, hello, WelcomeCode::Waiting, workers);
+                return false;
+            }
                 // Its welcome was lost.
                 (member.heard, member.sent_at_us) = (now, hello.sent_at_us);
                 if member.peer != from.peer {
@@ -132,7 +143,8 @@ impl Switch {
             self.turn_away(now, from, hello, WelcomeCode::Full);
             return;
         }
-        job.lobby.insert(session, Candidate { peer: from.peer, hello: *hello, heard: now });
+        let believed = job.believed(from.peer, hello);
+        job.lobby.insert(session, Candidate { peer: from.peer, hello: believed, heard: now });
         let here = u8::try_from(job.waiting()).unwrap_or(u8::MAX);
         if self.out.above().is_some() {
             self.answer(now, from, hello, WelcomeCode::Waiting, here);
@@ -167,7 +179,8 @@ impl Switch {
         if above.is_none() {
             self.next_term = number.checked_add(1).unwrap_or(1);
         }
-        let members = seats(now, &candidates, above);
+        let is_restarted = job.term.is_none();
+        let members = seats(now, &candidates, above, is_restarted);
         let spec = JobSpec {
             sources: members.keys().copied().collect(),
             block_cnt_max: window,
@@ -381,7 +394,12 @@ impl Switch {
 }
 
 /// Gives each candidate the `src_id` that it wants, and the others those that are free.
-fn seats(now: Instant, candidates: &[Candidate], above: Option<&Welcome>) -> BTreeMap<u8, Member> {
+fn seats(
+    now: Instant,
+    candidates: &[Candidate],
+    above: Option<&Welcome>,
+    is_restarted: bool,
+) -> BTreeMap<u8, Member> {
     let mut seats: BTreeMap<u8, Member> = BTreeMap::new();
     let (wanting, rest): (Vec<&Candidate>, Vec<&Candidate>) =
         candidates.iter().partition(|candidate| candidate.hello.source != ANY);
@@ -395,7 +413,7 @@ fn seats(now: Instant, candidates: &[Candidate], above: Option<&Welcome>) -> BTr
             seen: (0, 0),
             absent_since: None,
             sent_at_us: candidate.hello.sent_at_us,
-            newest: newest_with(candidate, candidates, above),
+            newest: newest_with(candidate, candidates, above, is_restarted),
             draws: Draws::default(),
         };
         let wanted = candidate.hello.source;
@@ -410,12 +428,19 @@ fn seats(now: Instant, candidates: &[Candidate], above: Option<&Welcome>) -> BTr
 
 /// The newest generation of the term in which a candidate was last, as any of its workers has begun
 /// it. A worker that has begun fewer fails the operations between: they have failed at the others.
-fn newest_with(one: &Candidate, all: &[Candidate], above: Option<&Welcome>) -> u16 {
+fn newest_with(
+    one: &Candidate,
+    all: &[Candidate],
+    above: Option<&Welcome>,
+    is_restarted: bool,
+) -> u16 {
     let own = one.hello.newest;
     if one.hello.term == 0 {
         return own;
     }
     let others = all.iter().map(|other| other.hello).filter(|hello| hello.term == one.hello.term);
-    let others = others.map(|hello| hello.newest).chain(above.map(|above| above.newest));
-    others.fold(own, later)
+    let others = others.map(|hello| hello.newest);
+    // A switch that was restarted does not know who was in the term.
+    let others = others.map(|newest| if is_restarted { bounded(newest, own) } else { newest });
+    others.chain(above.map(|above| above.newest)).fold(own, later)
 }

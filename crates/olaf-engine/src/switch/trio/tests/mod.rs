@@ -1,5 +1,7 @@
 //! Traces of datagrams: what comes in, and what goes out.
 
+mod claims;
+
 use super::*;
 use crate::blocks::records::Reason as Unfit;
 use crate::engine::TrafficClass;
