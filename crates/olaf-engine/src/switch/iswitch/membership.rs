@@ -9,7 +9,9 @@ use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
 use crate::event::SumEvent;
 use crate::ids::{JobId, PeerId, Session};
+use crate::switch::places::gives_way;
 use crate::time::Instant;
+use alloc::vec::Vec;
 use olaf_wire::iswitch::{
     ANY, Ack, Action, Admission, Control, Halt, Join, Leave, Outcome, SEG, Sender,
 };
@@ -66,7 +68,7 @@ impl Switch {
             return Outcome::Full;
         }
         if !self.jobs.contains_key(&join.job) {
-            if self.jobs.len() >= self.config.jobs as usize {
+            if !self.has_room_for_a_job(peer) {
                 return Outcome::Full;
             }
             self.next_session = self.next_session.wrapping_add(1).max(1);
@@ -130,6 +132,21 @@ impl Switch {
             },
         );
         Outcome::Waiting
+    }
+
+    /// Whether one more job may come to be. A job that never began gives way to it.
+    fn has_room_for_a_job(&mut self, peer: PeerId) -> bool {
+        if self.jobs.len() < self.config.jobs as usize {
+            return true;
+        }
+        let unbegun = self.jobs.iter().filter(|(_, job)| job.current.is_none());
+        let peers = |job: &Job| job.lobby.values().map(|one| one.peer).collect();
+        let unbegun: Vec<_> = unbegun.map(|(id, job)| (*id, peers(job))).collect();
+        let Some(id) = gives_way(peer, &unbegun) else { return false };
+        let waiting = self.jobs.remove(&id).map_or(0, |job| job.lobby.len());
+        let full = DropReason::SumJoinRefused(Outcome::Full.of_join());
+        (0..waiting).for_each(|_| self.counters.refuse(full));
+        true
     }
 
     fn answer_join(

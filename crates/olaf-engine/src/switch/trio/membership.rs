@@ -10,8 +10,9 @@ use crate::blocks::records::JobSpec;
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
 use crate::event::SumEvent;
-use crate::ids::{JobId, Session};
+use crate::ids::{JobId, PeerId, Session};
 use crate::party::Draws;
+use crate::switch::places::gives_way;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -51,7 +52,7 @@ impl Switch {
         if !tenant.takes_workers(hello.workers.into()) {
             return Ok(self.turn_away(now, from, &hello, WelcomeCode::Full));
         }
-        if !self.jobs.contains_key(&hello.job) && !self.has_room_for_a_job() {
+        if !self.jobs.contains_key(&hello.job) && !self.has_room_for_a_job(from.peer) {
             return Ok(self.turn_away(now, from, &hello, WelcomeCode::Full));
         }
         let (next_term, next_session) = (&mut self.next_term, &mut self.next_session);
@@ -66,13 +67,13 @@ impl Switch {
             }
             job.workers = hello.workers;
         }
-        // What was said to an earlier life of the switch must not fit a term of this one.
         if !self.config.agree(job.timeout_ms, hello.timeout_ms) {
             if job.has_others(now, from.peer, self.config.silence) {
                 return Ok(self.turn_away(now, from, &hello, WelcomeCode::Refused));
             }
             job.timeout_ms = hello.timeout_ms;
         }
+        // What was said to an earlier life of the switch must not fit a term of this one.
         *next_term = (*next_term).max(hello.term.saturating_add(1).min(u32::MAX / 2));
         if job.has_open_term() && !self.replaces_a_member(now, from, &hello) {
             return Ok(Verdict::Absorb);
@@ -91,12 +92,12 @@ impl Switch {
         let itself = term.members.iter_mut().find(|(_, one)| one.session == hello.session);
         if let Some((source, member)) = itself {
             let source = *source;
-            if hello.term != number {
             if member.peer != from.peer && now.since(member.heard) < silence {
                 // A session is no secret: a worker that lives keeps its place.
                 self.answer(now, from, hello, WelcomeCode::Waiting, workers);
                 return false;
             }
+            if hello.term != number {
                 // Its welcome was lost.
                 (member.heard, member.sent_at_us) = (now, hello.sent_at_us);
                 if member.peer != from.peer {
@@ -300,12 +301,22 @@ impl Switch {
         self.event(id, ended);
     }
 
-    /// Whether one more job record may come to be. Jobs that nobody is in give way.
-    fn has_room_for_a_job(&mut self) -> bool {
+    /// Whether one more job record may come to be. Jobs that nobody is in give way, and one that never had a term.
+    fn has_room_for_a_job(&mut self, peer: PeerId) -> bool {
         if self.jobs.len() >= self.config.jobs as usize {
             let idle = |job: &Job| job.lobby.is_empty() && !job.has_open_term();
             let idle = self.jobs.iter().find(|(_, job)| idle(job)).map(|(id, _)| *id);
             idle.into_iter().for_each(|id| self.forget(id));
+        }
+        if self.jobs.len() >= self.config.jobs as usize {
+            let unbegun = self.jobs.iter().filter(|(_, job)| job.term.is_none());
+            let peers = |job: &Job| job.lobby.values().map(|one| one.peer).collect();
+            let unbegun: Vec<_> = unbegun.map(|(id, job)| (*id, peers(job))).collect();
+            let Some(id) = gives_way(peer, &unbegun) else { return false };
+            let waiting = self.jobs.get(&id).map_or(0, |job| job.lobby.len());
+            let full = DropReason::SumJoinRefused(WelcomeCode::Full);
+            (0..waiting).for_each(|_| self.counters.refuse(full));
+            self.forget(id);
         }
         self.jobs.len() < self.config.jobs as usize
     }

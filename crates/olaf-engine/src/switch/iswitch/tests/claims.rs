@@ -90,3 +90,30 @@ fn a_switch_names_workers_behind_it_alone() {
     assert!(!is_named(1, 0), "whoever says that it is a switch stands for itself");
     assert!(!is_named(1, 2));
 }
+
+#[test]
+fn one_address_keeps_no_place_from_a_new_job() {
+    let mut trace = Trace::set_up(Config { jobs: 3, ..Config::default() });
+    let join = |trace: &mut Trace, job: u32, peer: u32, workers| {
+        trace.says(peer, Control::Join(Trace::join(JobId(job), peer, workers)))
+    };
+    let full = Verdict::Drop(DropReason::SumJoinRefused(Outcome::Full.of_join()));
+    for job in 100..103 {
+        assert_eq!(
+            trace.says(66, Control::Join(Join { rank: 0, ..Trace::join(JobId(job), 66, 2) })),
+            Verdict::Absorb
+        );
+    }
+    assert_eq!(join(&mut trace, 1, 0, 2), Verdict::Absorb);
+    for job in 100..103 {
+        trace.says(66, Control::Join(Join { rank: 0, ..Trace::join(JobId(job), 66, 2) }));
+    }
+    assert!(trace.switch.jobs.contains_key(&JOB), "the stranger has more jobs than it");
+    assert_eq!(join(&mut trace, 1, 1, 2), Verdict::Absorb);
+    assert!(trace.switch.jobs[&JOB].is_open());
+    // One that has begun gives way to nobody.
+    assert_eq!(join(&mut trace, 2, 2, 1), Verdict::Absorb);
+    assert_eq!(join(&mut trace, 3, 3, 1), Verdict::Absorb);
+    assert_eq!(join(&mut trace, 4, 4, 1), full);
+    assert_eq!(trace.switch.jobs.len(), 3);
+}

@@ -164,3 +164,27 @@ fn a_lower_switch_asks_for_twice_the_time_out() {
     }
     assert!(!Config::default().agree(0, 1));
 }
+
+#[test]
+fn one_address_keeps_no_place_from_a_new_job() {
+    let mut trace = Trace::new();
+    let (jobs, full) = (8, Verdict::Drop(DropReason::SumJoinRefused(WelcomeCode::Full)));
+    let floods = |trace: &mut Trace| {
+        for job in 100..100 + jobs {
+            let hello = Hello { job, ..trace.claim(0) };
+            trace.says_hello(66, &hello);
+        }
+    };
+    floods(&mut trace);
+    assert_eq!(trace.hello(0, 2, 0), Verdict::Absorb);
+    floods(&mut trace);
+    assert!(trace.switch.jobs.contains_key(&JOB), "the stranger has more jobs than it");
+    assert_eq!(trace.hello(1, 2, 0), Verdict::Absorb);
+    assert!(trace.switch.jobs[&JOB].has_open_term());
+    for job in 200..199 + jobs {
+        let hello = Hello { job, workers: 1, source: 0, ..trace.claim(0) };
+        assert_eq!(trace.says_hello(job, &hello), Verdict::Absorb);
+    }
+    let hello = Hello { job: 66, workers: 1, source: 0, ..trace.claim(0) };
+    assert_eq!(trace.says_hello(67, &hello), full, "all jobs have begun");
+}
