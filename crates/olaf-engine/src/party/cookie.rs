@@ -29,6 +29,11 @@ pub struct Cookies {
 impl Cookies {
     /// Addresses have to be proved from now on. `chance` draws the secret.
     pub fn demand(&mut self, mut chance: Chance) {
+        self.demand_with(&mut chance);
+    }
+
+    /// The same, with a chance that the switch draws more from.
+    pub fn demand_with(&mut self, chance: &mut Chance) {
         let mut word = || u64::from(chance()) << 32 | u64::from(chance());
         self.secret = Some((word(), word()));
     }

@@ -75,6 +75,28 @@ impl Job {
         self.current.iter_mut().chain(&mut self.previous)
     }
 
+    /// Where the session is, and when it was last heard there. A member that has left is nowhere.
+    fn place_of(&self, session: Session) -> Option<(PeerId, Instant)> {
+        if let Some(candidate) = self.lobby.get(&session) {
+            return Some((candidate.peer, candidate.heard));
+        }
+        let mut members = self.current.iter().flat_map(|current| &current.members);
+        let member = members.find(|member| member.session == session && !member.has_left)?;
+        Some((member.peer, member.heard))
+    }
+
+    /// Whether the session is at another address than that one, and was heard there lately.
+    pub(super) fn is_elsewhere(
+        &self,
+        now: Instant,
+        session: Session,
+        peer: PeerId,
+        silence: Duration,
+    ) -> bool {
+        let place = self.place_of(session);
+        place.is_some_and(|(known, heard)| known != peer && now.since(heard) < silence)
+    }
+
     /// When its next block is overdue.
     pub(super) fn overdue(&self) -> Option<Instant> {
         self.generations().filter_map(|one| one.pool.next_deadline()).min()

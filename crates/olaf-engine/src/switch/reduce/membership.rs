@@ -97,6 +97,9 @@ impl Switch {
         if job.fixed != join.workers || (job.fixed > 0 && wanted.is_some_and(|r| r >= job.fixed)) {
             return Err(WelcomeCode::Refused);
         }
+        if job.is_elsewhere(now, session, from.peer, silence) {
+            return Err(WelcomeCode::Waiting);
+        }
         if let Some(current) = job.current.as_mut().filter(|current| current.end.is_none()) {
             if let Some(rank) = current.rank_of(session) {
                 // Its welcome was lost, or it sends from another address now.

@@ -47,6 +47,8 @@ pub struct Switch {
     /// When the next block of each job is overdue.
     deadlines: Deadlines<JobId>,
     next_generation: u32,
+    /// Draws what others must not guess; none: numbers count up.
+    chance: Option<Chance>,
     cookies: Cookies,
     senders: Joins<JobId>,
     out: Outbox,
@@ -69,6 +71,7 @@ impl Switch {
         Ok(Self {
             out: Outbox::of(&config),
             config,
+            chance: None,
             cookies: Cookies::default(),
             senders: Joins::default(),
             jobs: BTreeMap::new(),
@@ -83,9 +86,11 @@ impl Switch {
     }
 
     /// Demands that members prove their addresses: needed where a sender can write any address into its
-    /// datagrams, and no keys prove it.
-    pub fn demand_proofs(&mut self, chance: Chance) {
-        self.cookies.demand(chance);
+    /// datagrams, and no keys prove it. Who guesses a session or a generation could do without the proof:
+    /// from now on `chance` draws them.
+    pub fn demand_proofs(&mut self, mut chance: Chance) {
+        self.cookies.demand_with(&mut chance);
+        self.chance = Some(chance);
     }
 
     /// Names the switch above, to which this one sends its sums; `datagram_bytes` is the longest

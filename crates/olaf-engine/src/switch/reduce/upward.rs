@@ -219,7 +219,6 @@ impl Switch {
     /// Joins the generation above for the workers in the lobby.
     pub(super) fn join_above(&mut self, now: Instant, id: JobId) {
         let silence = self.config.silence;
-        let session = Session(self.next_session);
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let is_ready = job.fixed > 0 && !job.lobby.is_empty() || job.is_complete(now, silence);
         let is_open = job.current.as_ref().is_some_and(|current| current.end.is_none());
@@ -227,8 +226,12 @@ impl Switch {
             return;
         }
         if job.upward.session == Session(0) {
-            job.upward.session = session;
-            self.next_session = session.0.checked_add(1).unwrap_or(1);
+            // The members know this life's generations: nothing of them may lead to the session.
+            job.upward.session = Session(match &mut self.chance {
+                Some(chance) => chance().max(1),
+                None => self.next_session,
+            });
+            self.next_session = self.next_session.checked_add(1).unwrap_or(1);
         }
         job.upward.told = job.contributors();
         let least = |of: fn(&super::job::Candidate) -> u32| {

@@ -3,6 +3,7 @@
 mod claims;
 mod cores;
 mod crowd;
+mod strangers;
 mod tree;
 
 use super::*;

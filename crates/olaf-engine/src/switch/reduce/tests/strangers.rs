@@ -1,0 +1,122 @@
+//! What a stranger or a faulty member cannot do to the others.
+
+use super::*;
+
+/// Draws that look nothing like each other.
+fn chance() -> Chance {
+    let mut last = 40u32;
+    alloc::boxed::Box::new(move || {
+        last = last.wrapping_add(0x9e37_79b9);
+        last
+    })
+}
+
+fn join_of(job: u32, rank: u32, workers: u32, session: u32) -> Join {
+    Join {
+        address: Address { job: JobId(job), generation: 0, rank, session: Session(session) },
+        workers,
+        contributors: 1,
+        deadline_us: 0,
+        block_bytes: BLOCK,
+        datagram_bytes: 1472,
+        sent_at_us: 7,
+        nonce: 0,
+    }
+}
+
+impl Trace {
+    fn joins_as(&mut self, peer: u32, join: Join) -> Verdict {
+        let mut buf = [0; 64];
+        let len = join.emit(&mut buf);
+        self.recv(peer, &buf[..len])
+    }
+
+    /// The newest answer to a join.
+    fn answer(&mut self) -> Welcome {
+        let welcome = self.sent().into_iter().rev().find_map(|(_, out)| match out {
+            Out::Welcome(welcome) => Some(welcome),
+            _ => None,
+        });
+        welcome.expect("each join is answered")
+    }
+
+    /// Joins, and proves the address.
+    fn joins_with_proof(&mut self, peer: u32, join: Join) -> Welcome {
+        self.joins_as(peer, join);
+        let nonce = self.answer().nonce;
+        assert_ne!(nonce, 0);
+        assert_eq!(self.joins_as(peer, Join { nonce, ..join }), Verdict::Absorb);
+        self.answer()
+    }
+
+    fn says_closed(&mut self, rank: u32, culprit: u32) -> Verdict {
+        let address = self.address(rank);
+        let closed = Closed { address, operation: 0, culprit, reason: Reason::Dead };
+        let mut buf = [0; 64];
+        let len = closed.emit(&mut buf);
+        self.recv(rank, &buf[..len])
+    }
+}
+
+#[test]
+fn a_seat_stays_at_its_address_while_that_is_heard() {
+    let silence = Config::default().silence;
+    let mut trace = Trace::with(2, Config::default());
+    let same = join_of(1, 1, 2, 2);
+    assert_eq!(trace.joins_as(7, same), Verdict::Absorb);
+    assert_eq!(trace.answer().code, WelcomeCode::Waiting);
+    assert_eq!(trace.asks(1, 0, 0, 0), Verdict::Absorb, "the member is where it was");
+    trace.wait(silence - Duration::from_millis(100));
+    trace.joins_as(7, same);
+    assert_eq!(trace.answer().code, WelcomeCode::Waiting);
+    trace.wait(Duration::from_millis(100));
+    trace.joins_as(7, same);
+    assert_eq!(trace.answer().code, WelcomeCode::Welcome, "the old address is silent");
+    assert_eq!(dropped(trace.asks(1, 0, 0, 0)), "wrong_sender");
+}
+
+#[test]
+fn a_place_in_the_lobby_stays_at_its_address_while_that_is_heard() {
+    let silence = Config::default().silence;
+    let mut trace = Trace::new(Config::default());
+    trace.joins(0, 2);
+    assert_eq!(trace.joins_as(7, join_of(1, 0, 2, 1)), Verdict::Absorb);
+    trace.joins(1, 2);
+    let peers = |trace: &Trace| -> Vec<u32> {
+        let current = trace.switch.jobs[&JOB].current.as_ref().expect("all are here");
+        current.members.iter().map(|member| member.peer.0).collect()
+    };
+    assert_eq!(peers(&trace), [0, 1]);
+    // The same once the generation has ended: the next one has a place for the session.
+    trace.generation = trace.answer().address.generation;
+    trace.leaves(1, 0);
+    trace.joins_as(7, join_of(1, 0, 2, 1));
+    trace.joins(0, 2);
+    trace.joins(1, 2);
+    assert_eq!(peers(&trace), [0, 1]);
+    // A worker whose address changes gets in when the old one is silent.
+    trace.generation = trace.answer().address.generation;
+    trace.leaves(1, 0);
+    trace.wait(silence);
+    trace.joins_as(7, join_of(1, 0, 2, 1));
+    trace.joins(1, 2);
+    assert_eq!(peers(&trace), [7, 1]);
+}
+
+#[test]
+fn the_name_of_a_lower_switch_above_says_nothing_of_another_jobs() {
+    let mut trace = Trace::new(Config::default());
+    trace.switch.set_upstream(PeerId(99), 9000);
+    trace.switch.demand_proofs(chance());
+    let mut sessions = Vec::new();
+    for job in 1..=3 {
+        trace.joins_with_proof(job, join_of(job, 0, 1, 5));
+        let mut buf = [0; MAX_DATAGRAM];
+        let up = trace.switch.poll_transmit(trace.now, PortId::UPLINK, &mut buf);
+        let packet = ReducePacket::new_checked(&buf[..up.expect("a join goes up").len]);
+        sessions.push(packet.expect("a good message").address().session.0);
+    }
+    // 100 is this life's number in `Trace::new`.
+    assert!(sessions.iter().all(|session| session.abs_diff(100) > 1 << 16), "{sessions:?}");
+    assert!(sessions.is_sorted_by(|a, b| a.abs_diff(*b) > 1 << 16), "{sessions:?}");
+}
