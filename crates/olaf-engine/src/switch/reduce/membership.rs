@@ -290,9 +290,7 @@ impl Switch {
         let asked = asked.filter(|us| *us > 0).min();
         let deadline = asked.map(|us| Duration::from_micros(us.into()));
         let members = members.collect();
-        let number = self.next_generation;
-        // 0 stands for "none yet" in a join.
-        self.next_generation = number.checked_add(1).unwrap_or(1);
+        let number = self.number_of_next(id);
         let end = self.jobs.get(&id).and_then(|job| job.current.as_ref()?.end);
         Beginning {
             job: id,
@@ -307,6 +305,25 @@ impl Switch {
             began_with: end.map_or(0, |end| end.operation),
             above: from_above.map(above),
         }
+    }
+
+    /// The number of a job's next generation. What goes to all members has no other secret: a stranger
+    /// with a job of its own must not learn the number of another job.
+    fn number_of_next(&mut self, id: JobId) -> u32 {
+        let current = self.jobs.get(&id).and_then(|job| job.current.as_ref());
+        let before = current.map(|current| current.number);
+        let number = match (&mut self.chance, before) {
+            (Some(chance), None) => chance(),
+            // Workers know a later generation by its higher number, also over some that they missed.
+            (Some(chance), Some(before)) => before.wrapping_add(1 + (chance() >> 8)),
+            (None, _) => {
+                let number = self.next_generation;
+                self.next_generation = number.checked_add(1).unwrap_or(1);
+                number
+            }
+        };
+        // 0 stands for "none yet" in a join.
+        number.max(1)
     }
 
     /// Slots of a job: its share of the memory has two tables, for the table of the generation

@@ -62,7 +62,8 @@ pub struct Switch {
 
 impl Switch {
     /// A switch without jobs. `epoch` names this life of the switch: draw it at random. Generations
-    /// count from there, so that no message of an earlier life fits one of this life.
+    /// count from there, so that no message of an earlier life fits one of this life. With
+    /// [`Switch::demand_proofs`] each job has numbers of its own, drawn at random.
     ///
     /// # Errors
     /// The key of `config` that cannot be, and why.

@@ -22,7 +22,7 @@ impl Again {
     pub(super) fn contradicts(&self, welcome: &Welcome) -> Option<Failure> {
         let Closing { operation, again_from, .. } = self.closing;
         let begins = welcome.operation == operation || welcome.operation == again_from;
-        // One switch numbers the generations of all its jobs.
+        // The numbers of a job's generations go up. They leave out some, so that nobody guesses the next.
         let follows = (welcome.address.generation.wrapping_sub(self.generation) as i32) > 0;
         (self.is_elastic && !(follows && begins)).then(|| self.closing.failure())
     }

@@ -120,3 +120,21 @@ fn the_name_of_a_lower_switch_above_says_nothing_of_another_jobs() {
     assert!(sessions.iter().all(|session| session.abs_diff(100) > 1 << 16), "{sessions:?}");
     assert!(sessions.is_sorted_by(|a, b| a.abs_diff(*b) > 1 << 16), "{sessions:?}");
 }
+
+#[test]
+fn the_number_of_a_generation_says_nothing_of_another_jobs() {
+    let mut trace = Trace::new(Config::default());
+    trace.switch.demand_proofs(chance());
+    let victim = trace.joins_with_proof(1, join_of(1, 0, 1, 5)).address;
+    let own = trace.joins_with_proof(2, join_of(2, 0, 1, 5)).address;
+    let apart = own.generation.abs_diff(victim.generation);
+    assert!(apart > 1 << 16 && victim.generation.abs_diff(100) > 1 << 16, "{own:?}, {victim:?}");
+    // The numbers of one job go up, so that a worker knows a later generation.
+    let leave = Leave { address: victim, operation: 0 };
+    let mut buf = [0; 64];
+    let len = leave.emit(&mut buf);
+    trace.recv(1, &buf[..len]);
+    let later = trace.joins_with_proof(1, join_of(1, 0, 1, 5)).address;
+    let step = later.generation.wrapping_sub(victim.generation);
+    assert!((2..=1 << 24).contains(&step), "{step}");
+}
