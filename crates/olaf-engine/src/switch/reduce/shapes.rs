@@ -56,12 +56,13 @@ impl Shapes {
         let after = self.known.range(block.operation..).next();
         let fits_after = after.is_none_or(|(_, after)| shape.end <= after.first);
         let fits_start = block.operation != 0 || shape.first == 0;
-        let is_over = block.operation < self.over;
-        if is_over || fits_before && fits_after && fits_start {
-            Ok(shape)
-        } else {
-            Err(Misfit::Mismatch)
+        if block.operation < self.over {
+            // An old piece is the table's affair, unless its blocks are those of an operation that is not over.
+            let oldest = self.known.first_key_value();
+            let is_old = oldest.is_none_or(|(_, oldest)| shape.end <= oldest.first);
+            return if is_old { Ok(shape) } else { Err(Misfit::Impossible) };
         }
+        if fits_before && fits_after && fits_start { Ok(shape) } else { Err(Misfit::Mismatch) }
     }
 
     /// What the message says, where it does not contradict itself.
@@ -179,6 +180,8 @@ mod tests {
         shapes.note(4, newest, 5);
         assert_eq!(shapes.block(0), None, "forgotten: all workers hold its result");
         assert!(shapes.of(&block(0, 0, 0, 16), 16).is_ok(), "an old piece is the table's affair");
+        assert_eq!(shapes.of(&block(0, 9, 9, 16), 16), Err(Misfit::Impossible), "no old block");
+        assert_eq!(shapes.of(&block(0, 11, 11, 16), 16), Err(Misfit::Impossible), "a future one");
     }
 
     #[test]

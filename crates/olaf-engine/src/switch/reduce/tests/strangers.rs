@@ -138,3 +138,29 @@ fn the_number_of_a_generation_says_nothing_of_another_jobs() {
     let step = later.generation.wrapping_sub(victim.generation);
     assert!((2..=1 << 24).contains(&step), "{step}");
 }
+
+#[test]
+fn an_old_operation_has_no_block_that_has_not_begun() {
+    let mut trace = Trace::with(2, Config::default());
+    for operation in 0..3 {
+        for rank in 0..2 {
+            trace.piece_of(rank, (operation, operation, 1), operation, 1.0);
+        }
+    }
+    (0..2).for_each(|rank| {
+        trace.asks(rank, 0, 0, 3);
+    });
+    trace.piece_of(0, (3, 3, 1), 3, 1.0);
+    trace.sent();
+    for first in [3, 4] {
+        assert_eq!(dropped(trace.piece_of(1, (0, first, 1), first, 9.0)), "bad_field");
+    }
+    // An old piece that the network repeats is known.
+    assert_eq!(trace.piece_of(1, (0, 0, 1), 0, 1.0), Verdict::Absorb);
+    trace.piece_of(1, (3, 3, 1), 3, 2.0);
+    trace.piece_of(0, (4, 4, 1), 4, 1.0);
+    trace.piece_of(1, (4, 4, 1), 4, 3.0);
+    let both = alloc::vec![0, 1];
+    assert_eq!(trace.results(), [(both.clone(), 3, 3.0, 2), (both, 4, 4.0, 2)]);
+    trace.adds_up();
+}
