@@ -117,8 +117,10 @@ impl Job {
         let Some(end) = current.end else { return false };
         let is_expected = |at: usize| {
             let member = &current.members[at];
-            let is_dead =
-                end.reason == olaf_wire::reduce::Reason::Dead && end.culprit as usize == at;
+            // A lower switch that lost one of several workers comes again with the others.
+            let is_dead = end.reason == olaf_wire::reduce::Reason::Dead
+                && end.culprit as usize == at
+                && member.contributors == 1;
             !member.has_left && !is_dead && now.since(member.heard) < silence
         };
         let mut expected = (0..current.members.len()).filter(|at| is_expected(*at));

@@ -1,14 +1,15 @@
 //! Who takes part: joins, good-byes, silence, and the beginning and the end of generations.
 
+use super::closing::culprit_is;
 use super::generation::{Beginning, End, Generation, Member};
 use super::job::{Candidate, Job};
 use super::outbox::Message;
 use super::silence::Replaced;
-use super::upward::{above, above_address};
+use super::upward::above;
 use super::{NonFinite, Switch};
 use crate::blocks::Pool;
 use crate::drop::DropReason;
-use crate::engine::{Receivers, Source, Verdict};
+use crate::engine::{Source, Verdict};
 use crate::event::SumEvent;
 use crate::ids::{JobId, PeerId, Session};
 use crate::party::Draws;
@@ -16,17 +17,12 @@ use crate::time::Instant;
 use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_wire::reduce::{
-    ALL, Address, Closed, Join, Leave, MAX_RANKS, Reason, ReducePacket, Welcome, WelcomeCode,
+    ALL, Address, Join, Leave, MAX_RANKS, Reason, ReducePacket, Welcome, WelcomeCode,
     offsets::{HEADER, WORD},
 };
 
 /// Lanes of a block begin and end with a cache line.
 const LINE: u32 = 64;
-
-/// The end of a generation because of that worker; the caller says why and where.
-pub(super) fn culprit_is(rank: Option<u32>, at: Instant) -> End {
-    End { operation: 0, culprit: rank.unwrap_or(ALL), reason: Reason::Refused, at }
-}
 
 impl Switch {
     pub(super) fn handle_join(
@@ -398,93 +394,6 @@ impl Switch {
             if has_begun { (Reason::Left, Some(name)) } else { (Reason::Renewed, None) };
         let end = End { operation, reason, ..culprit_is(culprit, now) };
         self.close(now, address.job, number, end);
-    }
-
-    /// Ends a generation, and tells its members. A generation that has ended ends again only at an
-    /// earlier operation.
-    pub(super) fn close(&mut self, now: Instant, job: JobId, number: u32, end: End) {
-        let known = self.jobs.get_mut(&job);
-        let Some(generation) = known.and_then(|known| known.generation(number)) else { return };
-        if !generation.has(end.operation) {
-            return;
-        }
-        generation.close(end);
-        if let Some(above) = generation.above.as_ref().filter(|above| !above.is_closed) {
-            let closed = generation.closed(above_address(job, above)).expect("it has just ended");
-            self.out.tell_above(now, Message::Closed(closed));
-        }
-        let everyone = Address {
-            job: generation.job,
-            generation: generation.number,
-            rank: ALL,
-            session: Session(0),
-        };
-        let closed = generation.closed(everyone).expect("it has just ended");
-        let mut members = (0..).zip(&generation.members);
-        let culprit = members.find(|(rank, _)| generation.name(*rank) == end.culprit);
-        let culprit = culprit.map(|(_, member)| member.peer);
-        let group = Receivers::Many(generation.group.clone());
-        self.out.send(now, group, Message::Closed(closed));
-        *self.counters.closed.entry(end.reason.name()).or_default() += 1;
-        let event = SumEvent::GenerationClosed {
-            generation: number,
-            operation: closed.operation,
-            reason: end.reason,
-            culprit: culprit.map(|peer| (end.culprit, peer)),
-        };
-        self.event(job, event);
-        self.plan(job);
-    }
-
-    /// A lower switch has ended its generation.
-    pub(super) fn handle_closed(
-        &mut self,
-        now: Instant,
-        from: Source,
-        packet: &ReducePacket<'_>,
-    ) -> Verdict {
-        let closed = match Closed::parse(packet) {
-            Ok(closed) => closed,
-            Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
-        };
-        let Closed { address, operation, culprit, reason } = closed;
-        let job = self.jobs.get_mut(&address.job);
-        let Some(generation) = job.and_then(|job| job.generation(address.generation)) else {
-            return self.handle_unknown(now, from, &address);
-        };
-        if let Err(reason) = generation.hear(now, from, &address) {
-            return Verdict::Drop(reason);
-        }
-        if let Some(known) = generation.closed(address).filter(|known| known.operation <= operation)
-        {
-            // It is known; perhaps the lower switch has not heard so.
-            self.out.tell(now, from.peer, Message::Closed(known));
-        }
-        let operation = match reason {
-            // The lower switch says which operation has no result.
-            Reason::SwitchSilent | Reason::Mismatch => operation,
-            _ => operation.max(generation.first_incomplete()),
-        };
-        self.close(
-            now,
-            address.job,
-            address.generation,
-            End { operation, culprit, reason, at: now },
-        );
-        Verdict::Absorb
-    }
-
-    /// A message of a generation that is not known: this switch was restarted, or forgot the job.
-    pub(super) fn handle_unknown(
-        &mut self,
-        now: Instant,
-        from: Source,
-        address: &Address,
-    ) -> Verdict {
-        let closed =
-            Closed { address: *address, operation: 0, culprit: ALL, reason: Reason::Unknown };
-        self.out.tell(now, from.peer, Message::Closed(closed));
-        Verdict::Drop(DropReason::UnknownGeneration)
     }
 }
 

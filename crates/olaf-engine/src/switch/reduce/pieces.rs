@@ -1,9 +1,9 @@
 //! Pieces, results and questions for them.
 
 use super::Switch;
+use super::closing::culprit_is;
 use super::generation::{End, Generation};
 use super::job::Job;
-use super::membership::culprit_is;
 use super::outbox::{Message, Outbox, Outgoing};
 use super::shapes::Misfit;
 use super::upward::{acknowledge, ask_above, send_sum};

@@ -1,9 +1,9 @@
 //! Silence: workers that others wait for in vain, and jobs without workers.
 
 use super::Switch;
+use super::closing::culprit_is;
 use super::generation::{End, Generation, Member};
 use super::job::Job;
-use super::membership::culprit_is;
 use crate::ids::{JobId, PeerId};
 use crate::party::GONE;
 use crate::time::Instant;

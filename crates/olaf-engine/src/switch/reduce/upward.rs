@@ -5,8 +5,8 @@
 //! of a generation.
 
 use super::Switch;
+use super::closing::culprit_is;
 use super::generation::{Above, End, Generation};
-use super::membership::culprit_is;
 use super::outbox::{Message, Outbox, Outgoing};
 use super::pieces::send_result;
 use crate::blocks::pool::{About, State};

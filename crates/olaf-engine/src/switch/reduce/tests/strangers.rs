@@ -164,3 +164,45 @@ fn an_old_operation_has_no_block_that_has_not_begun() {
     assert_eq!(trace.results(), [(both.clone(), 3, 3.0, 2), (both, 4, 4.0, 2)]);
     trace.adds_up();
 }
+
+#[test]
+fn a_worker_ends_a_generation_in_its_own_name_alone() {
+    for workers in [3, 0] {
+        let mut trace = Trace::new(Config::default());
+        for rank in [0, 1, 2, 0, 1] {
+            trace.joins(rank, workers);
+            trace.generation = trace.answer().address.generation;
+        }
+        let current = trace.switch.jobs[&JOB].current.as_ref().expect("all are in");
+        trace.generation = current.number;
+        assert_eq!(current.members.len(), 3);
+        for culprit in [0, 1, 7, ALL] {
+            assert_eq!(dropped(trace.says_closed(2, culprit)), "bad_field");
+        }
+        assert_eq!(trace.sent(), [], "{workers} workers");
+        assert_eq!(trace.says_closed(2, 2), Verdict::Absorb);
+        let closed = Out::Closed { operation: 0, culprit: 2, reason: Reason::Dead };
+        assert_eq!(trace.sent(), [(alloc::vec![0, 1, 2], closed)]);
+    }
+}
+
+#[test]
+fn a_lower_switch_names_nobody_who_is_not_behind_it() {
+    for (workers, named, told) in [(3, 2, ALL), (3, 1, 1), (3, ALL, ALL), (0, 1, 0), (0, ALL, ALL)]
+    {
+        let mut trace = Trace::new(Config::default());
+        let switch = Join { contributors: 2, ..join_of(1, ALL, workers, 1) };
+        let worker = join_of(1, 2, workers, 2);
+        for (peer, join) in [(0, switch), (1, worker), (0, switch)] {
+            trace.joins_as(peer, join);
+        }
+        let current = trace.switch.jobs[&JOB].current.as_ref().expect("all are in");
+        trace.generation = current.number;
+        let rank = current.rank_of(Session(1)).expect("the switch is in");
+        assert_eq!((current.members.len(), rank), (2, 0));
+        trace.sent();
+        assert_eq!(trace.says_closed(0, named), Verdict::Absorb);
+        let closed = Out::Closed { operation: 0, culprit: told, reason: Reason::Dead };
+        assert_eq!(trace.sent(), [(alloc::vec![0, 1], closed)], "{workers} workers, {named}");
+    }
+}
