@@ -13,7 +13,6 @@ pub(super) struct Candidate {
     pub(super) peer: PeerId,
     pub(super) wanted: Option<u32>,
     pub(super) contributors: u32,
-    pub(super) deadline_us: u32,
     pub(super) block_bytes: u32,
     pub(super) datagram_bytes: u32,
     pub(super) sent_at_us: u32,
@@ -44,6 +43,8 @@ impl Upward {
 pub(super) struct Job {
     /// Workers that every generation waits for; 0: the job is elastic.
     pub(super) fixed: u32,
+    /// The deadline that its workers ask for; 0: the switch's own.
+    pub(super) deadline_us: u32,
     pub(super) lobby: BTreeMap<Session, Candidate>,
     /// The newest generation, open or closed.
     pub(super) current: Option<Generation>,
@@ -54,8 +55,27 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) const fn new(fixed: u32) -> Self {
-        Self { fixed, lobby: BTreeMap::new(), current: None, previous: None, upward: Upward::new() }
+    pub(super) const fn new(fixed: u32, deadline_us: u32) -> Self {
+        Self {
+            fixed,
+            deadline_us,
+            lobby: BTreeMap::new(),
+            current: None,
+            previous: None,
+            upward: Upward::new(),
+        }
+    }
+
+    /// Whether nobody has been heard for that time.
+    pub(super) fn is_over(&self, now: Instant, time: Duration) -> bool {
+        self.lobby.values().all(|candidate| now.since(candidate.heard) >= time)
+            && self.generations().all(|generation| generation.is_deserted(now, time))
+    }
+
+    /// Whether the workers that joined before asked for something else: one worker must not change what
+    /// the others get. Workers of an elastic job come and go, and take the deadline that it has.
+    pub(super) fn contradicts(&self, workers: u32, deadline_us: u32) -> bool {
+        self.fixed != workers || self.fixed > 0 && self.deadline_us != deadline_us
     }
 
     pub(super) fn generation(&mut self, number: u32) -> Option<&mut Generation> {

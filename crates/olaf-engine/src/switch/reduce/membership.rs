@@ -85,12 +85,16 @@ impl Switch {
             return Err(WelcomeCode::Full);
         }
         let silence = self.config.silence;
-        self.forget_deserted(now, id, join.workers);
+        self.forget_deserted(now, id, join.workers, join.deadline_us);
         if !self.jobs.contains_key(&id) && self.jobs.len() >= self.config.jobs as usize {
             return Err(WelcomeCode::Full);
         }
-        let job = self.jobs.entry(id).or_insert_with(|| Job::new(join.workers));
-        if job.fixed != join.workers || (job.fixed > 0 && wanted.is_some_and(|r| r >= job.fixed)) {
+        let job = self.jobs.entry(id).or_insert_with(|| Job::new(join.workers, join.deadline_us));
+        if job.fixed == 0 && job.is_over(now, silence) {
+            job.deadline_us = join.deadline_us;
+        }
+        let contradicts = job.contradicts(join.workers, join.deadline_us);
+        if contradicts || (job.fixed > 0 && wanted.is_some_and(|r| r >= job.fixed)) {
             return Err(WelcomeCode::Refused);
         }
         if job.is_elsewhere(now, session, from.peer, silence) {
@@ -143,7 +147,6 @@ impl Switch {
             peer: from.peer,
             wanted,
             contributors: join.contributors,
-            deadline_us: join.deadline_us,
             block_bytes: join.block_bytes,
             datagram_bytes: join.datagram_bytes,
             sent_at_us: join.sent_at_us,
@@ -281,9 +284,8 @@ impl Switch {
             told_not_finite: None,
             draws: Draws::default(),
         });
-        // The shortest deadline that a worker asked for, or else the switch's own.
-        let asked = seated.iter().map(|(_, candidate)| candidate.deadline_us);
-        let asked = asked.filter(|us| *us > 0).min();
+        // The deadline that the workers asked for, or else the switch's own.
+        let asked = job.map(|job| job.deadline_us).filter(|us| *us > 0);
         let deadline = asked.map(|us| Duration::from_micros(us.into()));
         let members = members.collect();
         let number = self.number_of_next(id);

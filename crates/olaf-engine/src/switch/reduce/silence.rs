@@ -44,19 +44,17 @@ impl Switch {
         }
     }
 
-    /// Forgets a job whose workers are all gone, where another job wants its number, its place or
-    /// another number of workers.
-    pub(super) fn forget_deserted(&mut self, now: Instant, id: JobId, workers: u32) {
+    /// Forgets a job whose workers are all gone, where another job wants its number, its place,
+    /// another number of workers or another deadline.
+    pub(super) fn forget_deserted(&mut self, now: Instant, id: JobId, workers: u32, deadline: u32) {
         let silence = self.config.silence;
-        let is_over = |job: &Job, time: Duration| {
-            job.lobby.values().all(|candidate| now.since(candidate.heard) >= time)
-                && job.generations().all(|generation| generation.is_deserted(now, time))
-        };
-        if self.jobs.get(&id).is_some_and(|job| job.fixed != workers && is_over(job, silence)) {
+        let known = self.jobs.get(&id);
+        if known.is_some_and(|job| job.contradicts(workers, deadline) && job.is_over(now, silence))
+        {
             self.forget(id);
         }
         if !self.jobs.contains_key(&id) && self.jobs.len() >= self.config.jobs as usize {
-            let over = self.jobs.iter().find(|(_, job)| is_over(job, silence));
+            let over = self.jobs.iter().find(|(_, job)| job.is_over(now, silence));
             if let Some(over) = over.map(|(over, _)| *over) {
                 self.forget(over);
             }

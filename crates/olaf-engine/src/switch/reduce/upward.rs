@@ -247,7 +247,7 @@ impl Switch {
             },
             workers: job.fixed,
             contributors: job.upward.told,
-            deadline_us: least(|candidate| candidate.deadline_us),
+            deadline_us: job.deadline_us,
             block_bytes: least(|candidate| candidate.block_bytes),
             datagram_bytes: least(|candidate| candidate.datagram_bytes)
                 .min(self.config.uplink_datagram_bytes),

@@ -206,3 +206,40 @@ fn a_lower_switch_names_nobody_who_is_not_behind_it() {
         assert_eq!(trace.sent(), [(alloc::vec![0, 1], closed)], "{workers} workers, {named}");
     }
 }
+
+#[test]
+fn the_deadline_of_a_job_is_that_of_its_first_worker() {
+    let hurried = |rank, workers, session| {
+        let join = join_of(1, rank, workers, session);
+        Join { deadline_us: 1, ..join }
+    };
+    let second = Duration::from_secs(1);
+    // A fixed job: the others are refused.
+    let mut trace = Trace::new(Config::default());
+    trace.joins(0, 2);
+    assert_eq!(dropped(trace.joins_as(7, hurried(1, 2, 50))), "refused");
+    trace.joins(1, 2);
+    trace.generation = trace.answer().address.generation;
+    trace.piece(0, 0, 1, 1.0);
+    trace.wait(second);
+    assert_eq!(trace.sent(), [], "the block waits for worker 1");
+    // Its next run may have another one.
+    trace.wait(second);
+    assert_eq!(trace.joins_as(7, hurried(0, 2, 50)), Verdict::Absorb);
+    // An elastic job: the first one's counts, until all have gone.
+    let mut trace = Trace::new(Config::default());
+    trace.joins(0, 0);
+    trace.joins_as(1, hurried(1, 0, 2));
+    trace.joins(0, 0);
+    trace.generation = trace.answer().address.generation;
+    let deadline = |trace: &Trace| {
+        let current = trace.switch.jobs[&JOB].current.as_ref().expect("it goes on");
+        (current.members.len(), current.deadline)
+    };
+    assert_eq!(deadline(&trace), (2, None));
+    (0..2).for_each(|rank| {
+        trace.leaves(rank, 0);
+    });
+    trace.joins_as(7, hurried(0, 0, 60));
+    assert_eq!(deadline(&trace), (1, Some(Duration::from_micros(1))));
+}
