@@ -75,6 +75,10 @@ class IswitchSettings(Section):
     non_finite: Literal["pass", "refuse"] = ISWITCH["non_finite"]
     """What happens to a NaN or an infinity. pass sums it, and the result has it. refuse ends the
     operation at all workers with an error that names the worker. Either way the log names it."""
+    tells_numbered: bool = ISWITCH["tells_numbered"]
+    """Whether results say that several vectors of one worker may be in their sum, as in pipelined
+    training. A synchronous operation then fails instead of taking one worker's vectors for those of
+    several. false is for comparisons with the accelerator in rtl/."""
     uplink: OffRate = ISWITCH["uplink"]
     """Bandwidth of the link towards the switch above in UDP payload, in tc's units; off sends at
     once."""

@@ -79,9 +79,8 @@ def software(slots: int, epoch: int) -> Any:
         sys.path.insert(0, str(PACKAGE))
     from olaf._olaf import Engine
 
-    return Engine(
-        "iswitch", json.dumps({"jobs": 1, "slots": slots, "silence_ms": SILENCE_MS}), epoch
-    )
+    config = {"jobs": 1, "slots": slots, "silence_ms": SILENCE_MS, "tells_numbered": False}
+    return Engine("iswitch", json.dumps(config), epoch)
 
 
 @dataclass

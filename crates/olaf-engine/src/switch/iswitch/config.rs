@@ -29,6 +29,10 @@ pub struct Config {
     /// packet ends the generation, because a sum would wait for it.
     #[serde(with = "named")]
     pub non_finite: NonFinite,
+    /// Results say whether a worker's numbered vector is in their sum: a synchronous operation then does not
+    /// take one worker's vectors for those of several. `true`. `false`: as the accelerator in `rtl/`, whose
+    /// results do not say it.
+    pub tells_numbered: bool,
     /// Rate of the link towards the switch above, bits of UDP payload per second. Off: the system's
     /// own socket is the only limit.
     #[serde(rename = "uplink_bps")]
@@ -56,6 +60,7 @@ impl Default for Config {
             slots: 1024,
             silence: Duration::from_millis(1500),
             non_finite: NonFinite::Pass,
+            tells_numbered: true,
             uplink: None,
             downlink: None,
             downlink_limit: 65_536,

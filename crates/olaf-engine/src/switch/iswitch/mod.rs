@@ -242,7 +242,7 @@ impl Switch {
         if cell.state() != state || data.index >= current.table.end() {
             return None;
         }
-        let is_numbered = current.vectors.is_numbered(data.index);
+        let is_numbered = self.config.tells_numbered && current.vectors.is_numbered(data.index);
         let missing = Seg::missing_of(workers, cell.contributors, is_numbered);
         let seg = Seg { generation, last: cell.last, missing, index: data.index };
         let start = emit_seg(seg, buf);

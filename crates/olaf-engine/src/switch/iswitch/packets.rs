@@ -56,15 +56,16 @@ impl Switch {
             return Verdict::Drop(DropReason::Malformed(Refusal::BadField("floats")));
         }
         // A worker's own packet lacks nobody: there the field numbers its vectors for this sum.
-        let of = &current.members[member as usize];
+        let (of, tells) = (&current.members[member as usize], self.config.tells_numbered);
         let (missing, vector, is_numbered) = match of.sender {
             Sender::Worker => (0, seg.missing.into(), seg.missing > 0),
+            Sender::Switch if !tells => (seg.missing.into(), 0, false),
             Sender::Switch => {
                 let (vectors, is_numbered) = seg.vectors_of(of.contributors);
                 (of.contributors - vectors, 0, is_numbered)
             }
         };
-        if is_numbered && current.workers > MAX_WORKERS_OF_NUMBERED {
+        if tells && is_numbered && current.workers > MAX_WORKERS_OF_NUMBERED {
             // A result has no room to say so.
             return Verdict::Drop(DropReason::Malformed(Refusal::BadField("missing")));
         }
