@@ -207,6 +207,15 @@ def test_a_job_may_have_any_name(tmp_path: Path) -> None:
         assert all(name in listed.stdout for name in names)
 
 
+def test_a_host_that_is_taken_for_a_switch_is_explained(tmp_path: Path) -> None:
+    with Service(tmp_path / "c.db", *CLUSTER) as service:
+        refused = service.olaf("drain", "h3")
+        assert (refused.returncode, refused.stdout) == (Exit.FAILED, "")
+        assert "a host needs --host" in refused.stderr
+        assert "--host" not in service.olaf("drain", "--host", "nowhere").stderr
+        assert service.olaf("drain", "--host", "h3").stdout == "h3 is drained\n"
+
+
 def test_a_reader_that_stands_still_stops_nobody(tmp_path: Path) -> None:
     with Service(tmp_path / "c.db", *CLUSTER) as service:
         assert service.process.stdout is not None

@@ -215,12 +215,19 @@ def cancel(*, job: int, **how: Any) -> None:
 def _nodes(names: tuple[str, ...], verb: str, how: dict[str, Any], *, hosts: bool) -> None:
     from urllib.parse import quote
 
+    from olaf.outcome import RunError
     from olaf.schedule import words
+    from olaf.schedule.client import ProblemError
 
     kind = "hosts" if hosts else "switches"
     with _client(how) as client:
         for name in names:
-            answer = client.post(f"/{kind}/{quote(name, safe='')}/{verb}")
+            try:
+                answer = client.post(f"/{kind}/{quote(name, safe='')}/{verb}")
+            except ProblemError as error:
+                if error.status != 404 or hosts:
+                    raise
+                raise RunError(f"{error}; a host needs --host", error.code) from None
             told = answer["told"]
             moved = f"; told to release their trees: {words.jobs(told)}" if told else ""
             again = "" if answer["changed"] else " already"

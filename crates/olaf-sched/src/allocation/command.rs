@@ -193,7 +193,7 @@ impl fmt::Display for Refusal {
                 job.0
             ),
             Self::NoNode { what, name } => {
-                write!(f, "no {what} {name:?}; the cluster's page lists the names")
+                write!(f, "no {what} {name:?}; the topology has its names")
             }
         }
     }
