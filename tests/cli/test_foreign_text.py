@@ -59,6 +59,23 @@ def test_the_title_of_a_role_is_no_markup(name: str, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out.count(name) >= 9
 
 
+def test_a_role_does_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "\x1b]0;owned\x07\x1b[2J\x9b2Jx\u202e\ud800"
+    status = {
+        "role": name,
+        "address": name,
+        "olaf": {"version": name, "wire_version": 1, "pid": 1, "at_unix_s": 1.0},
+        "ready": {"ready": False, "reasons": [name]},
+        "recent_events": [{"event": name, "s_ago": 1.0, name: name}],
+        "refused": {name: 3},
+    }
+    looks = [Look("h:1", status), Look("h:2", error=name)]
+    options.console(json_out=False).print(looking_view.view(looks))
+    out = capsys.readouterr().out
+    assert "owned" in out
+    assert not set(out) & set("\x1b\x07\x9b\u202e\ud800")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_names_of_a_scenario_are_no_markup(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

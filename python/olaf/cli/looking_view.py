@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -26,7 +27,22 @@ BAD = ("dropped", "rejected", "refused", "failed", "not_delivered", "discarded")
 
 def view(looks: Sequence[Look]) -> RenderableType:
     """All roles, one below the other."""
-    return Group(*(_role(look) for look in looks))
+    return Group(*(_role(_printable(look)) for look in looks))
+
+
+def _printable(look: Look) -> Look:
+    """Without characters that steer a terminal: what answers may be any program."""
+    error = None if look.error is None else _without_controls(look.error)
+    status = None if look.status is None else _without_controls(look.status)
+    return replace(look, error=error, status=status)
+
+
+def _without_controls(value: Any) -> Any:
+    if isinstance(value, str):
+        return "".join(each if each.isprintable() else "\ufffd" for each in value)
+    if isinstance(value, Mapping):
+        return {_without_controls(key): _without_controls(inner) for key, inner in value.items()}
+    return [_without_controls(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _role(look: Look) -> RenderableType:
