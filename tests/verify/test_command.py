@@ -143,6 +143,13 @@ BAD = {
     "unknown cluster": (SMALL + FAIR + 'clusters = ["c"]', [], "names c; the clusters are a, b"),
     "one cluster": (SMALL + FAIR + 'clusters = ["a"]', [], "needs two clusters"),
     "objective": (SMALL, ["--objective", "speed=3ms"], "'speed' is not one of fair_peak"),
+    "kind": (SMALL + FAIR.replace("fair_peak", "fair_peek"), [], "loss; did you mean fair_peak?"),
+    "kind of its own": (
+        SMALL + FAIR.replace("fair_peak", "no_average"),
+        [],
+        "must be one of fair_peak, fair_age, worst_peak, starvation, loss",
+    ),
+    "kind that is a list": (SMALL + FAIR.replace('"fair_peak"', "[1]"), [], "must be one of"),
     "no limit": (SMALL, ["--objective", "worst_peak"], "give its limit"),
     "limit": (SMALL, ["--objective", "worst_peak=9"], "'9' is not a time"),
     "share": (SMALL, ["--objective", "loss=200%"], "less than or equal to 1"),

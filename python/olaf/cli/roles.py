@@ -108,7 +108,7 @@ every_option = click.option(
 )
 @click.option(
     "--admission",
-    metavar="RUNNING.toml|off",
+    metavar="POLICY.toml|off",
     help="Ask the verifier whether a new cluster fits beside the present ones.",
 )
 @click.option(
@@ -123,7 +123,7 @@ every_option = click.option(
 @click.option(
     "--admission-mismatch",
     metavar="say|refuse",
-    help="What follows if slots, rate, workers or intervals are not what RUNNING.toml says.",
+    help="What follows if slots, rate, workers or intervals are not what POLICY.toml says.",
 )
 @options.metrics
 @options.metrics_token

@@ -7,10 +7,11 @@ is one (OLAF §5 and Table 4).
 
 from __future__ import annotations
 
+import difflib
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from olaf.united import United
 from olaf.units import key_of
@@ -120,10 +121,21 @@ class TimeSpec(Table):
     """continuous: phases are real numbers; grid: every event falls on a tick exactly."""
 
 
+def _with_a_limit(kind: Any) -> Any:
+    """The clause `no_average` is a kind for the verifier alone."""
+    if not isinstance(kind, str) or kind not in LIMIT_KEYS:
+        near = difflib.get_close_matches(str(kind), LIMIT_KEYS, n=1)
+        raise ValueError(
+            f"must be one of {', '.join(LIMIT_KEYS)}"
+            + (f"; did you mean {near[0]}?" if near else "")
+        )
+    return kind
+
+
 class ObjectiveSpec(Table):
     """A property of every run."""
 
-    kind: Kind
+    kind: Annotated[Kind, BeforeValidator(_with_a_limit)]
     epsilon_ms: Milliseconds | None = None
     """fair_peak, fair_age: largest difference between two clusters' means (epsilon)."""
     bound_ms: PositiveMilliseconds | None = None
@@ -137,9 +149,7 @@ class ObjectiveSpec(Table):
 
     @model_validator(mode="after")
     def _its_own_limit(self) -> ObjectiveSpec:
-        needs = LIMIT_KEYS.get(self.kind)
-        if needs is None:
-            raise ValueError(f"kind must be one of {', '.join(LIMIT_KEYS)}")
+        needs = LIMIT_KEYS[self.kind]
         given = {key for key in LIMIT_KEYS.values() if getattr(self, key) is not None}
         if self.kind is not Kind.STARVATION and not given:
             raise ValueError(f"{self.kind} needs {key_of(needs)}")
