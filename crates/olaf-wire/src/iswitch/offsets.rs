@@ -41,7 +41,7 @@ pub const MAX_INDEX: u64 = (1 << 44) - 1;
 pub const MAX_WORKERS: u32 = (1 << 11) - 1;
 /// Most workers of a job whose sums may have several vectors of a worker: a result says that in the field of the
 /// workers that are not in it.
-pub const MAX_WORKERS_OF_NUMBERED: u32 = (MAX_WORKERS + 1) / 2;
+pub const MAX_WORKERS_OF_NUMBERED: u32 = 1 << 10;
 /// Any rank, no worker, or no number.
 pub const ANY: u32 = u32::MAX;
 /// The version of the Values.
