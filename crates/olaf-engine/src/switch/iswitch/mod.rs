@@ -199,12 +199,9 @@ impl Switch {
         let current = self.jobs.get(&id).and_then(|job| job.current.as_ref());
         let members = &current.expect("member() found the generation").members;
         let member = &members[member as usize];
-        // Anybody may say that it is a switch. A worker of this switch is not behind another one, and who stands for
-        // one worker names nobody.
+        // Anybody may say that it is a switch. A worker of this switch is not behind another one.
         let is_direct = |one: &Member| one.sender == Sender::Worker && one.rank == culprit;
-        let names_others = member.sender == Sender::Switch
-            && culprit != ANY
-            && (member.contributors == 1 || members.iter().any(is_direct));
+        let names_others = member.sender == Sender::Switch && members.iter().any(is_direct);
         let (reason, culprit) = match (member.sender, action) {
             (Sender::Switch, _) if names_others => (reason, ANY),
             (Sender::Switch, _) => (reason, culprit),
