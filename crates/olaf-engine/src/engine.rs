@@ -7,6 +7,9 @@ use crate::report::Report;
 use crate::time::Instant;
 use alloc::sync::Arc;
 
+/// An address as the driver writes it: 16 bytes of IPv6, or of IPv4 in IPv6, and two of the port.
+pub type Place = [u8; 18];
+
 /// A switch, a server, a worker: a state machine that takes time and bytes as arguments.
 ///
 /// `handle_*` takes in, `poll_*` gives out. After every input a driver
@@ -18,6 +21,10 @@ use alloc::sync::Arc;
 /// Output is pulled per port because updates merge *while they wait*: an engine that answered at
 /// once could not express it. Time never runs backwards from call to call.
 pub trait Engine {
+    /// The next datagrams come from this address. A driver that knows addresses says it before it hands
+    /// datagrams over: the number of a stranger may change, its address does not.
+    fn comes_from(&mut self, _address: Place) {}
+
     /// One datagram arrived.
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict;
 

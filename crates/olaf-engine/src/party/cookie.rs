@@ -9,6 +9,7 @@
 //! and the models wait for the proof.
 
 use super::Chance;
+use crate::engine::Place;
 use crate::ids::PeerId;
 use crate::time::Instant;
 use core::hash::Hasher;
@@ -24,6 +25,9 @@ const PERIOD: Duration = Duration::from_secs(600);
 pub struct Cookies {
     /// None: addresses are believed, as where no address can be forged, or another layer proves them.
     secret: Option<(u64, u64)>,
+    /// Where the datagrams come from, where the driver says so. A flood of strangers changes the numbers of
+    /// peers, and not their addresses.
+    place: Option<Place>,
 }
 
 impl Cookies {
@@ -38,6 +42,11 @@ impl Cookies {
         self.secret = Some((word(), word()));
     }
 
+    /// The next joins come from this address.
+    pub const fn comes_from(&mut self, address: Place) {
+        self.place = Some(address);
+    }
+
     /// Whether addresses have to be proved.
     #[must_use]
     pub const fn are_demanded(&self) -> bool {
@@ -50,25 +59,28 @@ impl Cookies {
         let Some(secret) = self.secret else { return true };
         let period = period_of(now);
         let mut periods = [Some(period), period.checked_sub(1)].into_iter().flatten();
-        periods.any(|period| cookie_of(secret, period, peer) == cookie)
+        periods.any(|period| self.cookie_of(secret, period, peer) == cookie)
     }
 
     /// The cookie that the peer has to send back; 0 where addresses are believed.
     #[must_use]
     pub fn asked(&self, now: Instant, peer: PeerId) -> u32 {
-        self.secret.map_or(0, |secret| cookie_of(secret, period_of(now), peer))
+        self.secret.map_or(0, |secret| self.cookie_of(secret, period_of(now), peer))
+    }
+
+    fn cookie_of(&self, (k0, k1): (u64, u64), period: u64, peer: PeerId) -> u32 {
+        let mut hasher = SipHasher24::new_with_keys(k0, k1);
+        hasher.write_u64(period);
+        match &self.place {
+            Some(place) => hasher.write(place),
+            None => hasher.write_u32(peer.0),
+        }
+        (hasher.finish() as u32).max(1)
     }
 }
 
 fn period_of(now: Instant) -> u64 {
     now.0 / u64::try_from(PERIOD.as_nanos()).expect("ten minutes")
-}
-
-fn cookie_of((k0, k1): (u64, u64), period: u64, peer: PeerId) -> u32 {
-    let mut hasher = SipHasher24::new_with_keys(k0, k1);
-    hasher.write_u64(period);
-    hasher.write_u32(peer.0);
-    (hasher.finish() as u32).max(1)
 }
 
 #[cfg(test)]
@@ -109,6 +121,18 @@ mod tests {
         assert!(cookies.proves(Instant(19 * MINUTE), A, drawn));
         assert!(!cookies.proves(Instant(20 * MINUTE), A, drawn));
         assert_ne!(cookies.asked(Instant(10 * MINUTE), A), drawn);
+    }
+
+    #[test]
+    fn a_cookie_is_an_addresss_where_the_driver_says_it() {
+        let mut cookies = demanding(40);
+        let now = Instant(5 * MINUTE);
+        cookies.comes_from([7; 18]);
+        let drawn = cookies.asked(now, A);
+        cookies.comes_from([8; 18]);
+        assert!(!cookies.proves(now, A, drawn), "another address has the number now");
+        cookies.comes_from([7; 18]);
+        assert!(cookies.proves(now, B, drawn), "the address has another number now");
     }
 
     #[test]

@@ -5,10 +5,10 @@
 //! the key can sign it. So a spoofed address costs this party one short datagram, and its owner
 //! gets no more bytes than were sent.
 
-use super::Place;
 use super::reason::{Counters, Reason};
 use super::secrets::{Direction, Secrets, Session};
 use super::window::Window;
+use crate::engine::Place;
 use crate::ids::PeerId;
 use crate::time::Instant;
 use alloc::boxed::Box;

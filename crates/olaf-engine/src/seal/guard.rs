@@ -1,11 +1,12 @@
 //! Between the datagrams and an engine: what comes is verified, what leaves is signed, and handshakes are begun
 //! and answered.
 
+use super::ASSOCIATIONS;
 use super::answering::Answering;
 use super::beginning::{Beginning, Held};
 use super::reason::{Counters, Reason};
 use super::secrets::Secrets;
-use super::{ASSOCIATIONS, Place};
+use crate::engine::Place;
 use crate::engine::{Receivers, Source, TrafficClass, Transmit};
 use crate::ids::{PeerId, PortId};
 use crate::time::Instant;

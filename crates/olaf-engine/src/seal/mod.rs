@@ -21,7 +21,7 @@ pub use reason::{Counters, Reason};
 pub use secrets::{Direction, KeyInfo, Secrets, Session, Signer};
 
 use crate::drop::DropReason;
-use crate::engine::{Engine, Source, TrafficClass, Transmit, Verdict, Why};
+use crate::engine::{Engine, Place, Source, TrafficClass, Transmit, Verdict, Why};
 use crate::event::Event;
 use crate::ids::{PeerId, PortId};
 use crate::report::{Group, Report, walk};
@@ -34,9 +34,6 @@ use olaf_wire::sealed::OVERHEAD;
 
 /// Associations that a party answers at most, those of all keys together.
 pub const ASSOCIATIONS: usize = 4096;
-
-/// An address as the driver writes it: 16 bytes of IPv6, or of IPv4 in IPv6, and two of the port.
-pub type Place = [u8; 18];
 
 /// How a party stands with those that it begins handshakes with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,14 +84,6 @@ impl<E> Sealed<E> {
         }
     }
 
-    /// Says from which address the next datagrams come, with its port. A driver that knows addresses says
-    /// it before it hands datagrams over: the number of a stranger may change, its address does not.
-    pub fn comes_from(&mut self, address: Place) {
-        if let Some(guard) = &mut self.guard {
-            guard.place = Some(address);
-        }
-    }
-
     /// Bytes that the seal adds to each message: the path takes messages shorter by them.
     pub const fn overhead(&self) -> usize {
         if self.guard.is_some() { OVERHEAD } else { 0 }
@@ -141,6 +130,13 @@ impl<E> DerefMut for Sealed<E> {
 }
 
 impl<E: Engine> Engine for Sealed<E> {
+    fn comes_from(&mut self, address: Place) {
+        match &mut self.guard {
+            Some(guard) => guard.place = Some(address),
+            None => self.inner.comes_from(address),
+        }
+    }
+
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
         let Some(guard) = &mut self.guard else {
             return self.inner.handle_packet(now, from, bytes);

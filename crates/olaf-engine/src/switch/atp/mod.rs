@@ -130,6 +130,10 @@ impl Switch {
 }
 
 impl Engine for Switch {
+    fn comes_from(&mut self, address: crate::engine::Place) {
+        self.cookies.comes_from(address);
+    }
+
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
         let verdict = self.take(now, from, bytes);
         if let Verdict::Drop(reason) = verdict {

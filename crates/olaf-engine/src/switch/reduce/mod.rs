@@ -180,6 +180,10 @@ impl Switch {
 }
 
 impl Engine for Switch {
+    fn comes_from(&mut self, address: crate::engine::Place) {
+        self.cookies.comes_from(address);
+    }
+
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
         self.events.at(now);
         let verdict = match &ReducePacket::new_checked(bytes) {

@@ -243,3 +243,22 @@ fn the_deadline_of_a_job_is_that_of_its_first_worker() {
     trace.joins_as(7, hurried(0, 0, 60));
     assert_eq!(deadline(&trace), (1, Some(Duration::from_micros(1))));
 }
+
+#[test]
+fn a_cookie_outlives_the_number_of_its_address() {
+    let mut trace = Trace::new(Config::default());
+    trace.switch.demand_proofs(chance());
+    let join = join_of(1, 0, 1, 5);
+    let mut buf = [0; 64];
+    trace.switch.comes_from([7; 18]);
+    trace.joins_as(7, join);
+    let nonce = trace.answer().nonce;
+    let len = Join { nonce, ..join }.emit(&mut buf);
+    let mut driven = crate::seal::Sealed::clear(trace.switch);
+    driven.comes_from([8; 18]);
+    let verdict = driven.handle_packet(trace.now, Trace::source(7), &buf[..len]);
+    assert_eq!(dropped(verdict), "not_proven", "another address has the number");
+    driven.comes_from([7; 18]);
+    let verdict = driven.handle_packet(trace.now, Trace::source(9), &buf[..len]);
+    assert_eq!(verdict, Verdict::Absorb);
+}

@@ -124,6 +124,10 @@ impl AtpServer {
 }
 
 impl Engine for AtpServer {
+    fn comes_from(&mut self, address: olaf_engine::engine::Place) {
+        self.cookies.comes_from(address);
+    }
+
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
         self.events.at(now);
         match self.take(now, from, bytes) {
