@@ -72,6 +72,12 @@ impl Job {
             && self.generations().all(|generation| generation.is_deserted(now, time))
     }
 
+    /// Whether nobody who takes part now has been heard for that time.
+    pub(super) fn is_deserted(&self, now: Instant, time: Duration) -> bool {
+        self.lobby.values().all(|candidate| now.since(candidate.heard) >= time)
+            && self.current.as_ref().is_none_or(|current| current.is_deserted(now, time))
+    }
+
     /// Whether the workers that joined before asked for something else: one worker must not change what
     /// the others get. Workers of an elastic job come and go, and take the deadline that it has.
     pub(super) fn contradicts(&self, workers: u32, deadline_us: u32) -> bool {

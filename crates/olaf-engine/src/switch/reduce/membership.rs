@@ -90,7 +90,7 @@ impl Switch {
             return Err(WelcomeCode::Full);
         }
         let job = self.jobs.entry(id).or_insert_with(|| Job::new(join.workers, join.deadline_us));
-        if job.fixed == 0 && job.is_over(now, silence) {
+        if job.fixed == 0 && job.is_deserted(now, silence) {
             job.deadline_us = join.deadline_us;
         }
         let contradicts = job.contradicts(join.workers, join.deadline_us);
