@@ -455,8 +455,29 @@ mod of_atp {
         Some(olaf_wire::atp::Welcome::parse(&packet).ok()?.nonce)
     }
 
+    /// The server lets everyone in whose join has come up.
+    fn lets_in(wire: &mut Wire<olaf_engine::switch::atp::Switch>, peer: PeerId) {
+        let welcome = olaf_wire::atp::Welcome {
+            rank: peer.0 - 1,
+            workers: BOTH,
+            generation: 1,
+            life: 1,
+            values: 62,
+            window: 200,
+            bitmap0: 1 << (peer.0 - 1),
+            bitmap1: 1,
+            fan_in0: 2,
+            fan_in1: 1,
+            ..olaf_wire::atp::Welcome::without_place(&join(peer, 0), re::WelcomeCode::Welcome)
+        };
+        let mut buf = [0; 128];
+        let len = welcome.emit(&mut buf);
+        wire.engine.handle_packet(wire.now, Source::new(PortId::UPLINK, SERVER), &buf[..len]);
+    }
+
     /// The server sends that many parameter packets of the job, which others run.
     pub(crate) fn parameters(wire: &mut Wire<olaf_engine::switch::atp::Switch>, count: u32) {
+        lets_in(wire, VICTIM);
         for sequence in 0..count {
             let header = olaf_wire::atp::Header {
                 job: 1,

@@ -8,6 +8,8 @@ use crate::event::SumEvent;
 use crate::ids::{JobId, PeerId};
 use crate::party::Allowance;
 use crate::time::Instant;
+use alloc::collections::{BTreeMap, BTreeSet};
+use core::cmp::Reverse;
 use core::time::Duration;
 use olaf_wire::atp::offsets::{join, welcome};
 use olaf_wire::atp::{AtpPacket, Closed, Join, Leave, Welcome};
@@ -15,6 +17,9 @@ use olaf_wire::reduce::WelcomeCode;
 
 /// Refused joins that are told of.
 const TELLS: Allowance = Allowance { burst: 4, every: Duration::from_secs(1) };
+
+/// Jobs without members that one peer brought.
+const JOBS_OF_A_PEER: usize = 16;
 
 impl Switch {
     pub(super) fn handle_join(
@@ -54,10 +59,11 @@ impl Switch {
         if !self.senders.takes(now, of, from.peer, join.workers) {
             return Verdict::Drop(DropReason::TooOften);
         }
-        if !self.jobs.contains_key(&of) && self.jobs.len() >= self.config.jobs as usize {
+        if !self.jobs.contains_key(&of) && !self.has_room_for_a_job(join.job, from.peer) {
             return full;
         }
-        if !self.jobs.entry(of).or_default().hear(now, join.session, from.peer) {
+        let job = self.jobs.entry(of).or_insert_with(|| Job::new(from.peer, now));
+        if !job.hear(now, &join, from.peer) {
             return full;
         }
         self.counters.joins += 1;
@@ -72,6 +78,32 @@ impl Switch {
         stamped.truncate(len);
         self.out.send_up(now, server, stamped);
         Verdict::Absorb
+    }
+
+    /// Whether one more job fits that this peer brings. A job without members gives way when there is no
+    /// other room: joins alone must not keep new jobs out. It is one of those who brought most of them, the
+    /// one with the oldest join.
+    fn has_room_for_a_job(&mut self, number: u16, peer: PeerId) -> bool {
+        // Of each server of a job, a job counts.
+        let mut brought: BTreeMap<PeerId, BTreeSet<u16>> = BTreeMap::new();
+        for ((number, _), job) in self.jobs.iter().filter(|(_, job)| !job.is_confirmed()) {
+            brought.entry(job.opened_by).or_default().insert(*number);
+        }
+        let many = |peer: PeerId| brought.get(&peer).map_or(0, BTreeSet::len);
+        let is_new = !brought.get(&peer).is_some_and(|own| own.contains(&number));
+        if is_new && many(peer) >= JOBS_OF_A_PEER {
+            return false;
+        }
+        if self.jobs.len() < self.config.jobs as usize {
+            return true;
+        }
+        let unconfirmed = self.jobs.iter().filter(|(_, job)| !job.is_confirmed());
+        let most = unconfirmed.max_by_key(|(_, job)| (many(job.opened_by), Reverse(job.last_join)));
+        let gives_way = most.filter(|(_, job)| many(job.opened_by) > many(peer)).map(|(of, _)| *of);
+        gives_way.is_some_and(|of| {
+            self.forget(of);
+            true
+        })
     }
 
     /// Tells of a join of a job that is not in the list, a few times and then once a second.
@@ -102,10 +134,10 @@ impl Switch {
         let Some(job) = self.jobs.get_mut(&of) else {
             return Verdict::Drop(DropReason::UnknownJob);
         };
-        match job.peer_of(leave.session) {
-            Some(peer) if peer == from.peer => job.forget(leave.session),
-            Some(_) => return Verdict::Drop(DropReason::WrongSender),
-            None => return Verdict::Drop(DropReason::NotAMember),
+        if !job.forget(leave.session, from.peer) {
+            let is_known = job.peer_of(leave.session).is_some();
+            let reason = if is_known { DropReason::WrongSender } else { DropReason::NotAMember };
+            return Verdict::Drop(reason);
         }
         if job.is_empty() {
             self.forget(of);
@@ -133,7 +165,7 @@ impl Switch {
         let Some(job) = self.jobs.get_mut(&(welcome.job, welcome.server)) else {
             return Verdict::Drop(DropReason::UnknownJob);
         };
-        let Some(peer) = job.peer_of(welcome.session) else {
+        let Some(peer) = job.answered(&welcome) else {
             return Verdict::Drop(DropReason::UnknownReceiver);
         };
         if welcome.code == WelcomeCode::Welcome && job.generation != welcome.generation {
@@ -159,7 +191,7 @@ impl Switch {
         let Some(job) = self.jobs.get_mut(&(closed.job, closed.server)) else {
             return Verdict::Drop(DropReason::UnknownJob);
         };
-        let to = job.group();
+        let to = job.concerned();
         self.table.give_up(closed.job, closed.server, None);
         self.out.send(now, to, bytes.to_vec());
         Verdict::Absorb

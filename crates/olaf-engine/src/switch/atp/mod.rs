@@ -9,6 +9,7 @@ mod job;
 mod outbox;
 mod pieces;
 mod places;
+mod seats;
 mod statistics;
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 use super::Switch;
 use super::places::place_of;
+use super::seats::Whose;
 use crate::blocks::hashed::{Aggregator, Id, Met, Piece};
 use crate::drop::DropReason;
 use crate::engine::{Ecn, Source, Verdict};
@@ -74,12 +75,21 @@ impl Switch {
         };
         header.ecn |= from.class.ecn() == Ecn::Marked;
         let values = packet.values();
-        let known = self.jobs.get(&(header.job, header.server));
-        let is_known = known.is_some_and(|job| job.has_peer(from.peer));
+        // The server sees this switch's address alone: what goes up counts as of the workers that it names.
+        let job = self.jobs.get(&(header.job, header.server));
+        let whose = job.map_or(Whose::Unknown, |job| job.whose(&header, from.peer));
+        let is_member = job.is_some_and(|job| job.has_peer(from.peer));
+        let is_known = is_member && whose == Whose::Senders;
         self.counters.strangers += u64::from(!is_known);
-        if !is_known && self.cookies.are_demanded() {
-            // The server sees this switch's address alone: a stranger's gradient would count as a member's.
+        if !is_member && self.cookies.are_demanded() {
             return Verdict::Drop(DropReason::NotAMember);
+        }
+        match whose {
+            Whose::Others => return Verdict::Drop(DropReason::WrongSender),
+            Whose::Unknown if self.cookies.are_demanded() => {
+                return Verdict::Drop(DropReason::NotAMember);
+            }
+            _ => {}
         }
         let mut sum = core::mem::take(&mut self.sum);
         sum.clear();

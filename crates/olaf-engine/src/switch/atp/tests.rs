@@ -39,6 +39,54 @@ fn piece(sequence: u16, number: u32, workers: u8) -> Header {
     }
 }
 
+fn join(session: u32, rank: u32) -> Join {
+    Join {
+        job: 1,
+        server: 0,
+        session: Session(session),
+        rank,
+        workers: 4,
+        generation: 0,
+        closed: 0,
+        values: VALUES,
+        aggregators: 0,
+        switches: [0; 4],
+        sent_at_us: 1,
+        scale: 1e8,
+        servers: 1,
+        window: 200,
+        nonce: 0,
+    }
+}
+
+/// The server's welcome for a worker whose packets have that header.
+fn welcome(session: u32, header: &Header) -> Welcome {
+    Welcome {
+        job: 1,
+        server: 0,
+        session: Session(session),
+        rank: 0,
+        workers: 4,
+        here: 4,
+        code: WelcomeCode::Welcome,
+        edge: header.edge,
+        same_switch: header.same_switch,
+        generation: 3,
+        life: 3,
+        values: VALUES,
+        window: 100,
+        bitmap0: header.bitmap0,
+        bitmap1: header.bitmap1,
+        fan_in0: header.fan_in0,
+        fan_in1: header.fan_in1,
+        aggregators: 16,
+        sent_at_us: 1,
+        sequence: 0,
+        upper: header.upper,
+        nonce: 0,
+    }
+}
+
 fn parameters(sequence: u16) -> Header {
     let Header { job, index, key, tensor_length, .. } = piece(sequence, 0, 1);
     Header { ack: true, job, sequence, index, key, tensor_length, ..Header::default() }
@@ -56,32 +104,50 @@ impl Trace {
         let mut switch = Switch::new(config, ID).expect("the set-up can be");
         switch.set_servers(&[SERVER]);
         let mut trace = Self { switch, now: Instant(1_000_000_000) };
-        (0..workers).for_each(|number| trace.join(number));
+        for number in 0..workers {
+            trace.join(number);
+            let fan_in = u8::try_from(workers).expect("a few");
+            trace.welcome(&welcome(100 + number, &piece(0, number, fan_in)));
+        }
         trace.up();
+        trace.leaves(PortId::DOWNLINK);
         trace
     }
 
     fn join(&mut self, number: u32) {
-        let join = Join {
-            job: 1,
-            server: 0,
-            session: Session(100 + number),
-            rank: number,
-            workers: 4,
-            generation: 0,
-            closed: 0,
-            values: VALUES,
-            aggregators: 0,
-            switches: [0; 4],
-            sent_at_us: 1,
-            scale: 1e8,
-            servers: 1,
-            window: 200,
-            nonce: 0,
-        };
+        assert_eq!(self.say(number, &join(100 + number, number)), Verdict::Absorb);
+    }
+
+    fn say(&mut self, number: u32, join: &Join) -> Verdict {
         let mut buf = [0; 128];
         let len = join.emit(&mut buf);
-        assert_eq!(self.recv_below(worker(number), &buf[..len]), Verdict::Absorb);
+        self.recv_below(worker(number), &buf[..len])
+    }
+
+    fn welcome(&mut self, welcome: &Welcome) {
+        let mut buf = [0; 128];
+        let len = welcome.emit(&mut buf);
+        assert_eq!(self.recv_above(&buf[..len]), Verdict::Absorb);
+    }
+
+    /// That peer is a switch. The workers whose bits such a packet has are behind it.
+    fn is_a_switch(&mut self, number: u32, header: &Header) {
+        let bits =
+            |level: usize| (0..32).filter(move |bit| header.bitmap(level).max(1) >> bit & 1 == 1);
+        for (first, second) in bits(0).flat_map(|first| bits(1).map(move |second| (first, second)))
+        {
+            let group = header.upper.map_or(0, |upper| {
+                upper.bitmaps.iter().fold(0, |group, bits| group * 32 + bits.trailing_zeros())
+            });
+            let session = 1000 + first + 100 * second + 10_000 * group;
+            let switches = [ID + 1, 0, 0, 0];
+            let join = Join { switches, ..join(session, 0) };
+            assert_eq!(self.say(number, &join), Verdict::Absorb);
+            let seat = Header { bitmap0: 1 << first, bitmap1: 1 << second, ..*header };
+            self.welcome(&welcome(session, &seat));
+        }
+        self.leaves(PortId::UPLINK);
+        self.leaves(PortId::DOWNLINK);
     }
 
     fn recv_below(&mut self, peer: PeerId, bytes: &[u8]) -> Verdict {
@@ -158,7 +224,7 @@ fn a_resent_packet_takes_the_partial_sum_along() {
 
 #[test]
 fn the_second_level_adds_whole_groups_and_throws_away_when_one_is_resent() {
-    let mut trace = Trace::new(16, 2);
+    let mut trace = Trace::new(16, 0);
     let group = |number: u32| Header {
         bitmap0: 3,
         bitmap1: 1 << number,
@@ -167,6 +233,7 @@ fn the_second_level_adds_whole_groups_and_throws_away_when_one_is_resent() {
         edge: true,
         ..piece(5, number, 2)
     };
+    [0, 1].iter().for_each(|number| trace.is_a_switch(0, &group(*number)));
     let send = |trace: &mut Trace, header: Header, lane: i32| {
         assert_eq!(trace.recv_below(worker(0), &written(&header, lane)), Verdict::Absorb);
     };
@@ -187,7 +254,7 @@ fn the_second_level_adds_whole_groups_and_throws_away_when_one_is_resent() {
 
 #[test]
 fn more_than_32_workers_are_groups_that_meet_at_the_same_switch() {
-    let mut trace = Trace::new(256, 2);
+    let mut trace = Trace::new(256, 0);
     let of = |group: u32, number: u32, fan_in0: u8| Header {
         bitmap0: 1 << number,
         bitmap1: 1 << group,
@@ -196,6 +263,8 @@ fn more_than_32_workers_are_groups_that_meet_at_the_same_switch() {
         same_switch: true,
         ..piece(5, number, fan_in0)
     };
+    trace.is_a_switch(0, &Header { bitmap0: u32::MAX, ..of(0, 0, 32) });
+    trace.is_a_switch(1, &Header { bitmap0: 0xff, ..of(1, 0, 8) });
     for number in 0..32 {
         let bytes = written(&of(0, number, 32), 1);
         trace.recv_below(worker(0), &bytes);
@@ -228,9 +297,10 @@ fn high(group: u32, bitmaps: [u32; 2], fan_ins: [u8; 2]) -> Header {
 
 #[test]
 fn the_third_level_adds_whole_groups_whatever_they_were_made_of() {
-    let mut trace = Trace::new(16, 2);
+    let mut trace = Trace::new(16, 0);
     // All of a group's groups, a group of one group, and a worker.
     let three = [high(0, [0, 3], [4, 2]), high(1, [7, 1], [3, 1]), high(2, [1, 1], [1, 1])];
+    three.iter().for_each(|header| trace.is_a_switch(0, header));
     for (header, lane) in three.into_iter().zip([10, 20, 30]) {
         assert!(trace.up().is_empty());
         trace.recv_below(worker(0), &written(&header, lane));
@@ -246,7 +316,8 @@ fn the_third_level_adds_whole_groups_whatever_they_were_made_of() {
 fn the_third_level_throws_away_when_a_part_comes() {
     // A part of the first group, and of the second one's: each says so in another bitmap.
     for part in [high(1, [3, 1], [4, 1]), high(1, [15, 1], [4, 2])] {
-        let mut trace = Trace::new(16, 2);
+        let mut trace = Trace::new(16, 0);
+        [high(0, [0, 3], [4, 2]), part].iter().for_each(|header| trace.is_a_switch(0, header));
         trace.recv_below(worker(0), &written(&high(0, [0, 3], [4, 2]), 10));
         trace.recv_below(worker(0), &written(&part, 5));
         let upper = Upper { passed: 2, ..part.upper.expect("it has one") };
@@ -259,10 +330,14 @@ fn the_third_level_throws_away_when_a_part_comes() {
 
 #[test]
 fn a_packet_that_has_passed_all_levels_is_passed_on() {
-    let mut trace = Trace::new(16, 2);
+    let mut trace = Trace::new(16, 0);
     let upper = Upper { bitmaps: [1, 3], fan_ins: [1, 3], passed: 3, same_switch: [false; 2] };
     let beyond = Header { bitmap0: 0, bitmap1: 0, upper: Some(upper), ..high(0, [1, 1], [1, 1]) };
     let beyond = Header { upper: Some(Upper { bitmaps: [0, 3], ..upper }), ..beyond };
+    for bit in [1, 2] {
+        let upper = Upper { bitmaps: [1, bit], ..upper };
+        trace.is_a_switch(0, &Header { upper: Some(upper), ..beyond });
+    }
     trace.recv_below(worker(0), &written(&beyond, 10));
     assert_eq!(trace.up(), [(beyond, 10)]);
     assert_eq!(trace.switch.statistics().pieces.received, 0);
@@ -431,3 +506,5 @@ fn a_join_of_a_job_that_is_not_in_the_list_is_dropped_counted_and_named() {
     let len = join(2).emit(&mut buf);
     assert_eq!(trace.recv_below(worker(3), &buf[..len]), Verdict::Absorb);
 }
+
+mod strangers;
