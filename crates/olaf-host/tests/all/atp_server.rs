@@ -137,6 +137,9 @@ fn a_gradient_counts_from_its_own_address_with_a_seat_that_was_given_and_in_its_
     let sound = gradient_of(&welcomes, 0);
     for (peer, header, values, why) in [
         (3, sound, 62, Refused::UnknownPeer),
+        // A member that speaks for the other one, and for both.
+        (2, sound, 62, Refused::UnknownPeer),
+        (2, Header { bitmap0: 3, ..sound }, 62, Refused::UnknownPeer),
         (1, Header { bitmap0: 1 << 9, ..sound }, 62, Refused::UnknownWorker),
         (1, Header { key: Key::new(6, 0, 0), ..sound }, 62, Refused::OtherGeneration),
         (1, Header { tensor_length: 63, ..sound }, 63, Refused::WrongSize),
@@ -150,7 +153,7 @@ fn a_gradient_counts_from_its_own_address_with_a_seat_that_was_given_and_in_its_
         assert_eq!(from(&mut server, peer, len, &buf), Err(why));
     }
     let fates = server.statistics().gradients;
-    assert_eq!((fates.received, fates.refused, fates.singles), (4, 4, 0));
+    assert_eq!((fates.received, fates.refused, fates.singles), (6, 6, 0));
     let len = sound.datagram_len(62);
     sound.emit(&[0; 248], &mut buf);
     from(&mut server, 1, len, &buf).unwrap();

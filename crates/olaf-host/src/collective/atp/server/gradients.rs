@@ -37,6 +37,10 @@ impl AtpServer {
         if !known {
             return Err(Refused::UnknownWorker);
         }
+        // Nobody speaks for a worker that is elsewhere. Switches have looked at the workers below them.
+        if !current.are_at(&ranks, from.peer) {
+            return Err(Refused::UnknownPeer);
+        }
         // A sum is a sign of life of all its workers.
         for (at, word) in ranks.iter().enumerate().filter(|(_, word)| **word != 0) {
             let members = current.members.iter_mut().skip(at * 64).take(64).enumerate();

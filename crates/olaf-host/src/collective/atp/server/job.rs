@@ -155,6 +155,16 @@ impl Generation {
         self.group.binary_search(&peer).is_ok()
     }
 
+    /// Whether these ranks, 64 a word, are of workers at that peer or behind it.
+    pub(super) fn are_at(&self, ranks: &[u64], peer: PeerId) -> bool {
+        let words = ranks.iter().zip(self.members.chunks(64)).filter(|(word, _)| **word != 0);
+        let mut named = words.flat_map(|(word, members)| {
+            let at = (0..).zip(members).filter(move |(bit, _)| word >> bit & 1 == 1);
+            at.map(|(_, member)| member.peer)
+        });
+        named.all(|at| at == peer)
+    }
+
     /// Everyone whom a parameter packet goes to: the switches before the server, or workers without
     /// one. Each gets it once, and copies it (ATP §3.2).
     pub(super) fn group(&self) -> Arc<[PeerId]> {
