@@ -86,10 +86,11 @@ impl Switch {
         }
         let silence = self.config.silence;
         self.forget_deserted(now, id, join.workers, join.deadline_us);
-        if !self.jobs.contains_key(&id) && self.jobs.len() >= self.config.jobs as usize {
+        if !self.jobs.contains_key(&id) && !self.makes_room(from.peer) {
             return Err(WelcomeCode::Full);
         }
-        let job = self.jobs.entry(id).or_insert_with(|| Job::new(join.workers, join.deadline_us));
+        let begun = || Job::new(join.workers, join.deadline_us, from.peer, now);
+        let job = self.jobs.entry(id).or_insert_with(begun);
         if job.fixed == 0 && job.is_deserted(now, silence) {
             job.deadline_us = join.deadline_us;
         }

@@ -7,7 +7,9 @@ use super::job::Job;
 use crate::ids::{JobId, PeerId};
 use crate::party::GONE;
 use crate::time::Instant;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use core::time::Duration;
 use olaf_wire::reduce::Reason;
 
@@ -59,6 +61,28 @@ impl Switch {
                 self.forget(over);
             }
         }
+    }
+
+    /// Makes room for another job of that sender, where none is left; whether there is room. A job that never
+    /// had a generation gives way, if its founder has more such jobs than the sender: nobody fills the switch
+    /// with jobs that do not begin. The job with the fewest workers goes first, then the oldest.
+    pub(super) fn makes_room(&mut self, peer: PeerId) -> bool {
+        if self.jobs.len() < self.config.jobs as usize {
+            return true;
+        }
+        let waiting = self.jobs.iter().filter(|(_, job)| job.current.is_none());
+        let mut founded: BTreeMap<PeerId, usize> = BTreeMap::new();
+        for (_, job) in waiting.clone() {
+            *founded.entry(job.founder).or_default() += 1;
+        }
+        let own = founded.get(&peer).copied().unwrap_or_default();
+        let rival = waiting.filter(|(_, job)| founded[&job.founder] > own);
+        let rank = |job: &Job| (Reverse(founded[&job.founder]), job.lobby.len(), job.since);
+        let Some(id) = rival.min_by_key(|(_, job)| rank(job)).map(|(id, _)| *id) else {
+            return false;
+        };
+        self.forget(id);
+        true
     }
 
     pub(super) fn forget(&mut self, id: JobId) {

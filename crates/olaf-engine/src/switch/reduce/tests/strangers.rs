@@ -262,3 +262,28 @@ fn a_cookie_outlives_the_number_of_its_address() {
     let verdict = driven.handle_packet(trace.now, Trace::source(9), &buf[..len]);
     assert_eq!(verdict, Verdict::Absorb);
 }
+
+#[test]
+fn jobs_that_never_began_give_way_to_those_of_an_address_with_fewer() {
+    let mut trace = Trace::new(Config { jobs: 4, ..Config::default() });
+    let half = |job| join_of(job, ALL, 2, job);
+    for job in 100..104 {
+        assert_eq!(trace.joins_as(50, half(job)), Verdict::Absorb);
+    }
+    assert_eq!(dropped(trace.joins_as(50, half(104))), "full", "it has all of them");
+    // Another address gets a place, and keeps it.
+    assert_eq!(trace.joins_as(0, join_of(1, 0, 2, 1)), Verdict::Absorb);
+    for job in 100..108 {
+        trace.joins_as(50, half(job));
+    }
+    let names = |trace: &Trace| trace.switch.jobs.keys().map(|id| id.0).collect::<Vec<_>>();
+    assert_eq!(names(&trace), [1, 101, 102, 103], "the oldest gave way");
+    trace.joins_as(1, join_of(1, 1, 2, 2));
+    assert!(trace.switch.jobs[&JOB].current.is_some());
+    // So do others, and what has begun stays.
+    for job in 2..5 {
+        assert_eq!(trace.joins_as(job, join_of(job, 0, 1, 1)), Verdict::Absorb);
+    }
+    assert_eq!(names(&trace), [1, 2, 3, 4]);
+    assert_eq!(dropped(trace.joins_as(5, half(5))), "full");
+}
