@@ -111,7 +111,7 @@ impl HostEngine {
     fn take_in(&mut self, now: Instant, from: PeerId, bytes: &[u8]) -> Result<(), Refused> {
         if bytes.starts_with(&Here::MAGIC) {
             let here = Here::parse(bytes).map_err(Refused::Malformed)?;
-            self.comes_from(from, Party::Host(here.rank))?;
+            self.check_sender(from, Party::Host(here.rank))?;
             if here.job != self.job {
                 return Err(Refused::UnknownJob);
             }
@@ -121,14 +121,14 @@ impl HostEngine {
             }
         } else {
             let packet = Packet::parse(bytes).map_err(Refused::Malformed)?;
-            self.comes_from(from, packet.from)?;
+            self.check_sender(from, packet.from)?;
             self.heard.note(now, packet.from);
             self.host.handle_packet(now.0, &packet);
         }
         Ok(())
     }
 
-    fn comes_from(&self, from: PeerId, party: Party) -> Result<(), Refused> {
+    fn check_sender(&self, from: PeerId, party: Party) -> Result<(), Refused> {
         if self.peer(party) == Some(from) { Ok(()) } else { Err(Refused::UnknownPeer) }
     }
 
