@@ -11,7 +11,6 @@ use olaf_host::push_pull::server::Aggregate;
 use olaf_sim::Wire;
 use olaf_wire::WorkerId;
 use proptest::prelude::*;
-use std::collections::BTreeSet;
 
 const DEADLINE: Duration = Duration::from_millis(60);
 const ROUND: Aggregate = Aggregate::Round { deadline: DEADLINE };
@@ -140,16 +139,18 @@ fn over_bad_links_rounds_close_without_what_was_lost_and_nothing_counts_twice() 
 }
 
 #[test]
-fn a_dead_worker_holds_up_rounds_for_a_deadline_each_until_it_counts_as_gone() {
+fn a_dead_worker_holds_up_three_rounds_for_a_deadline_each() {
     let mut job = Job::new(setting(ROUND));
     job.train_for(ms(300));
     let (died, dead) = (job.net.now(), PeerId(2));
     job.net.kill_at(died, dead);
     let before = job.server_version();
-    job.train_for(SILENT_AFTER);
+    // Rounds whose contribution of the dead worker was on its way are not held up.
+    job.train_for(ms(150));
     let held_up = job.server_version() - before;
-    assert!((5..=10).contains(&held_up), "{held_up} rounds, a deadline each");
-    let named: BTreeSet<WorkerId> = job
+    assert!(held_up <= 4, "{held_up} rounds, a deadline each");
+    job.train_for(SILENT_AFTER);
+    let named: Vec<WorkerId> = job
         .net
         .events()
         .iter()
@@ -158,12 +159,11 @@ fn a_dead_worker_holds_up_rounds_for_a_deadline_each_until_it_counts_as_gone() {
             _ => None,
         })
         .collect();
-    assert_eq!(named, BTreeSet::from([WorkerId(2)]));
-    job.train_for(ms(200));
+    assert_eq!(named, [WorkerId(2); 3]);
     let before = (job.server_version(), counted(&job).short);
     job.train_for(ms(500));
     let freely = job.server_version() - before.0;
-    assert!(freely > 4 * held_up, "{freely} rounds of the living, {held_up} before");
+    assert!(freely > 40, "{freely} rounds of the living, {held_up} before");
     assert_eq!(counted(&job).short, before.1, "no worker that is gone counts as missing");
     // It comes back, is waited for again, and comes.
     job.net.start_at(job.net.now(), dead);
