@@ -143,7 +143,8 @@ def test_a_switch_that_sums_answers_a_join_without_sockets() -> None:
     to, welcome, _ = sent
     assert (to, welcome[5], welcome[62]) == ([3], 6, 2), "it waits for the other worker"
     assert switch.report(1_000)["jobs"][0]["waiting_workers"] == 1
-    refused = switch.handle_packet(2_000, 4, bytes(join[:11] + b"\x02" + join[12:]), port=1)
+    # Of another address a job that has not begun would give way.
+    refused = switch.handle_packet(2_000, 3, bytes(join[:11] + b"\x02" + join[12:]), port=1)
     assert refused == "full"
 
 

@@ -74,7 +74,7 @@ def test_silent_connections_keep_nobody_out_and_fill_no_log(tmp_path: Path) -> N
             assert asked.status_code == 200
         until(lambda: sum(map(was_closed, silent)) >= SILENT - 8, "the oldest to give way")
         assert honest.get("/healthz").status_code == 200
-        counted = re.search(r'closed\{reason="gave_way"\} (\d+)', honest.get("/metrics").text)
+        counted = re.search(r'closed_total\{reason="gave_way"\} (\d+)', honest.get("/metrics").text)
         assert counted is not None
         assert int(counted[1]) >= SILENT - 8
         told = until(lambda: said(service, "connections_closed"))

@@ -296,14 +296,12 @@ def _metrics(cluster: dict[str, Any], feed: Feed, controller: Controller, places
         "listeners": feed.listeners,
         "connections": len(places),
     }
-    told = [(name, "gauge", text, values[name]) for name, text in GAUGES.items()]
-    told.append(("events_total", "counter", EVENTS_HELP, feed.last))
-    closed = "olaf_schedule_connections_closed_total"
-    told_of_closed = f"# HELP {closed} {CLOSED_HELP}\n# TYPE {closed} counter\n" + "".join(
-        f'{closed}{{reason="{reason}"}} {count}\n' for reason, count in places.closed.items()
-    )
-    return told_of_closed + "".join(
+    closed = {f'{{reason="{reason}"}}': count for reason, count in places.closed.items()}
+    told = [(name, "gauge", text, {"": values[name]}) for name, text in GAUGES.items()]
+    told.append(("connections_closed_total", "counter", CLOSED_HELP, closed))
+    told.append(("events_total", "counter", EVENTS_HELP, {"": feed.last}))
+    return "".join(
         f"# HELP olaf_schedule_{name} {text}\n# TYPE olaf_schedule_{name} {kind}\n"
-        f"olaf_schedule_{name} {value}\n"
-        for name, kind, text, value in told
+        + "".join(f"olaf_schedule_{name}{labels} {value}\n" for labels, value in series.items())
+        for name, kind, text, series in told
     )
