@@ -51,7 +51,9 @@ def test_iswitch_ends_the_operation_at_all_workers_and_names_the_worker_that_sen
     stats = switch.stats()["iswitch"]
     assert stats["pieces"]["refused"]["non_finite"] == 1
     assert stats["non_finite_packets"] == 0, "none is in a sum"
-    assert stats["closed_generations"] == {"refused": 1}
+    closed = stats["closed_generations"]
+    # The next generation may have begun before the programs left.
+    assert closed["refused"] == 1 and closed.keys() <= {"refused", "left"}
     said = [event for event in switch.events() if event["event"] == "non_finite"]
     assert [event["rank"] for event in said] == [FAULTY]
 
