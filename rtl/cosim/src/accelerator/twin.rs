@@ -56,13 +56,8 @@ pub(super) struct Twin {
 impl Twin {
     /// `secret`: addresses have to be proved, and this draws what the proofs are made of.
     pub(super) fn new(slots: u32, longest: usize, epoch: u8, secret: Option<Rng>) -> Self {
-        let config = Config {
-            jobs: 1,
-            slots,
-            silence: SILENCE,
-            tells_numbered: false,
-            ..Config::default()
-        };
+        let config =
+            Config { jobs: 1, slots, silence: SILENCE, tells_numbered: false, ..Config::default() };
         let mut engine = Switch::new(config, epoch.into()).expect("a number of slots that can be");
         if let Some(mut secret) = secret {
             engine.demand_proofs(Box::new(move || secret.u32(..)));
