@@ -85,7 +85,7 @@ impl Traffic {
         };
         if chance.f64() < self.spell.faults {
             self.spoil(chance, &mut body);
-            self.keep_to_differences(&mut body, is_message, port);
+            self.keep_to_differences(view, &mut body, is_message, port);
         }
         let marked = chance.u8(..10) == 0;
         let confirmed = match Control::parse(&body) {
@@ -122,9 +122,9 @@ impl Traffic {
     }
 
     /// Where the hardware is known to differ (`rtl/README.md`), nothing is drawn: numbers of vectors that only the
-    /// software takes, packets longer than the hardware keeps but not than the Joins agreed on, and a life that
-    /// comes from two ports.
-    fn keep_to_differences(&self, body: &mut [u8], is_message: bool, port: usize) {
+    /// software takes, packets longer than the hardware keeps but not than the Joins agreed on, a life that
+    /// comes from two ports, and another job before this one has begun.
+    fn keep_to_differences(&self, view: &View, body: &mut [u8], is_message: bool, port: usize) {
         if !is_message {
             if let Some(seg) = body.get_mut(..SEG) {
                 let was = Seg::from_bits(u64::from_be_bytes(seg.try_into().expect("8 bytes")));
@@ -135,6 +135,9 @@ impl Traffic {
         }
         if body.first() != Some(&(Action::Join as u8)) {
             return;
+        }
+        if let Some(job) = body.get_mut(join::JOB..leave::SESSION).filter(|_| !view.has_begun) {
+            job.copy_from_slice(&7u32.to_be_bytes());
         }
         if let Some(life) = body.get_mut(leave::SESSION..leave::LEN) {
             life[0] = port as u8;
@@ -161,7 +164,7 @@ impl Traffic {
         let message = Join {
             generation: if gives_up { view.generation } else { 0 },
             sender: if is_switch { Sender::Switch } else { Sender::Worker },
-            job: JobId(if chance.u8(..30) == 0 { 8 } else { 7 }),
+            job: JobId(if chance.u8(..30) == 0 && view.has_begun { 8 } else { 7 }),
             session: Self::session(port, life),
             rank: *pick(chance, &[ANY, ANY, port as u32, 1]),
             workers: self.workers,

@@ -28,6 +28,8 @@ const NOT_A_NUMBER: u32 = 0x7fc0_0000;
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
     pub(super) has_job: bool,
+    /// The job has had a generation.
+    pub(super) has_begun: bool,
     /// The generation is open.
     pub(super) is_open: bool,
     pub(super) generation: u8,
@@ -173,9 +175,10 @@ impl Twin {
         let view = &mut self.view;
         view.has_job = !statistics.jobs.is_empty();
         view.members.clear();
-        view.is_open = false;
+        (view.is_open, view.has_begun) = (false, false);
         let Some(job) = statistics.jobs.pop() else { return };
         view.generation = job.generation.unwrap_or(view.generation);
+        view.has_begun = job.generation.is_some();
         view.is_open = job.generation.is_some() && job.closed.is_none();
         view.members.extend(job.members.iter().map(|member| member.address.0 as usize));
         view.first = job.packets;

@@ -107,9 +107,9 @@ impl Switch {
     /// Demands that members prove their addresses: needed where a sender can write any address into its
     /// datagrams, and no keys prove it.
     pub fn demand_proofs(&mut self, mut chance: Chance) {
+        self.cookies.demand_with(&mut chance);
         // Generations begin with the same number, and every worker is told of its generation.
         self.next_session = self.next_session.wrapping_add(chance());
-        self.cookies.demand(chance);
     }
 
     /// Passes regular traffic from that peer on to another one, over the link up.
