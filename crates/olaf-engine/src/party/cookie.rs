@@ -31,13 +31,8 @@ pub struct Cookies {
 }
 
 impl Cookies {
-    /// Addresses have to be proved from now on. `chance` draws the secret.
-    pub fn demand(&mut self, mut chance: Chance) {
-        self.demand_with(&mut chance);
-    }
-
-    /// The same, with a chance that the switch draws more from.
-    pub fn demand_with(&mut self, chance: &mut Chance) {
+    /// Addresses have to be proved from now on. `chance` draws the secret; a switch draws more from it.
+    pub fn demand(&mut self, chance: &mut Chance) {
         let mut word = || u64::from(chance()) << 32 | u64::from(chance());
         self.secret = Some((word(), word()));
     }
@@ -95,10 +90,11 @@ mod tests {
     fn demanding(seed: u32) -> Cookies {
         let mut cookies = Cookies::default();
         let mut last = seed;
-        cookies.demand(Box::new(move || {
+        let mut chance: Chance = Box::new(move || {
             last += 1;
             last
-        }));
+        });
+        cookies.demand(&mut chance);
         cookies
     }
 
@@ -124,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_an_addresss_where_the_driver_says_it() {
+    fn a_cookie_is_of_an_address_where_the_driver_says_it() {
         let mut cookies = demanding(40);
         let now = Instant(5 * MINUTE);
         cookies.comes_from([7; 18]);

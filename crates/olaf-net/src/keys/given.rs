@@ -78,7 +78,7 @@ pub(crate) fn secrets_of(
             return Err(StartError::Config(format!(
                 "{option}: {from}: this is a switch's key, which cannot sign models: workers \
                  would refuse every model; give the server the job's key, from which the switch's \
-                 was made (olaf keys show FILE says of which kind a key is)"
+                 was made (olaf keys show FILE tells which of the two a key is)"
             )));
         }
         add(&mut keys, option, from, key)

@@ -7,9 +7,10 @@ use crate::engine::{Receivers, Source, Verdict};
 use crate::event::SumEvent;
 use crate::ids::{JobId, PeerId};
 use crate::party::Allowance;
+use crate::switch::places::gives_way;
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet};
-use core::cmp::Reverse;
+use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_wire::atp::offsets::{join, welcome};
 use olaf_wire::atp::{AtpPacket, Closed, Join, Leave, Welcome};
@@ -17,9 +18,6 @@ use olaf_wire::reduce::WelcomeCode;
 
 /// Refused joins that are told of.
 const TELLS: Allowance = Allowance { burst: 4, every: Duration::from_secs(1) };
-
-/// Jobs without members that one peer brought.
-const JOBS_OF_A_PEER: usize = 16;
 
 impl Switch {
     pub(super) fn handle_join(
@@ -59,11 +57,10 @@ impl Switch {
         if !self.senders.takes(now, of, from.peer, join.workers) {
             return Verdict::Drop(DropReason::TooOften);
         }
-        if !self.jobs.contains_key(&of) && !self.has_room_for_a_job(join.job, from.peer) {
+        if !self.jobs.contains_key(&of) && !self.has_room_for_a_job(from.peer) {
             return full;
         }
-        let job = self.jobs.entry(of).or_insert_with(|| Job::new(from.peer, now));
-        if !job.hear(now, &join, from.peer) {
+        if !self.jobs.entry(of).or_default().hear(now, &join, from.peer) {
             return full;
         }
         self.counters.joins += 1;
@@ -80,30 +77,29 @@ impl Switch {
         Verdict::Absorb
     }
 
-    /// Whether one more job fits that this peer brings. A job without members gives way when there is no
-    /// other room: joins alone must not keep new jobs out. It is one of those who brought most of them, the
-    /// one with the oldest join.
-    fn has_room_for_a_job(&mut self, number: u16, peer: PeerId) -> bool {
-        // Of each server of a job, a job counts.
-        let mut brought: BTreeMap<PeerId, BTreeSet<u16>> = BTreeMap::new();
-        for ((number, _), job) in self.jobs.iter().filter(|(_, job)| !job.is_confirmed()) {
-            brought.entry(job.opened_by).or_default().insert(*number);
-        }
-        let many = |peer: PeerId| brought.get(&peer).map_or(0, BTreeSet::len);
-        let is_new = !brought.get(&peer).is_some_and(|own| own.contains(&number));
-        if is_new && many(peer) >= JOBS_OF_A_PEER {
-            return false;
-        }
+    /// Whether one more job may come to be. A job of which the server has let nobody in gives way to it, with all
+    /// its servers.
+    fn has_room_for_a_job(&mut self, peer: PeerId) -> bool {
         if self.jobs.len() < self.config.jobs as usize {
             return true;
         }
-        let unconfirmed = self.jobs.iter().filter(|(_, job)| !job.is_confirmed());
-        let most = unconfirmed.max_by_key(|(_, job)| (many(job.opened_by), Reverse(job.last_join)));
-        let gives_way = most.filter(|(_, job)| many(job.opened_by) > many(peer)).map(|(of, _)| *of);
-        gives_way.is_some_and(|of| {
+        let mut peers: BTreeMap<u16, BTreeSet<PeerId>> = BTreeMap::new();
+        for ((number, _), job) in self.jobs.iter().filter(|(_, job)| !job.is_confirmed()) {
+            peers.entry(*number).or_default().extend(job.asking());
+        }
+        let unbegun: Vec<(u16, Vec<PeerId>)> = peers
+            .into_iter()
+            .map(|(number, peers)| (number, peers.into_iter().collect()))
+            .collect();
+        let Some(number) = gives_way(peer, &unbegun) else { return false };
+        let full = DropReason::SumJoinRefused(WelcomeCode::Full);
+        let gone = self.jobs.iter().filter(|((of, _), job)| *of == number && !job.is_confirmed());
+        let gone: Vec<_> = gone.map(|(of, job)| (*of, job.waiting())).collect();
+        for (of, waiting) in gone {
+            *self.refused.entry(full.name()).or_default() += waiting as u64;
             self.forget(of);
-            true
-        })
+        }
+        true
     }
 
     /// Tells of a join of a job that is not in the list, a few times and then once a second.

@@ -45,11 +45,8 @@ struct AtPeer {
 }
 
 /// A job's workers of one server.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Job {
-    /// Who joined first.
-    pub(super) opened_by: PeerId,
-    pub(super) last_join: Instant,
     /// Workers of the job, as the server says; 0: it has said nothing.
     workers: u32,
     members: BTreeMap<Session, Place>,
@@ -67,26 +64,9 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) fn new(opened_by: PeerId, now: Instant) -> Self {
-        Self {
-            opened_by,
-            last_join: now,
-            workers: 0,
-            members: BTreeMap::new(),
-            peers: BTreeMap::new(),
-            group: None,
-            candidates: BTreeMap::new(),
-            asking: BTreeMap::new(),
-            seats: Vec::new(),
-            generation: 0,
-            places: Places::default(),
-        }
-    }
-
     /// A join came from there; whether there is room for it. A member stays where it is until the server
     /// has answered a join from elsewhere.
     pub(super) fn hear(&mut self, now: Instant, join: &Join, peer: PeerId) -> bool {
-        self.last_join = now;
         let place = Place { peer, is_behind_switch: join.switches[0] != 0, heard: now };
         if let Some(member) = self.members.get_mut(&join.session)
             && member.peer == peer
@@ -239,6 +219,16 @@ impl Job {
     /// Whether the server has let somebody in.
     pub(super) fn is_confirmed(&self) -> bool {
         !self.members.is_empty()
+    }
+
+    /// Where the candidates are.
+    pub(super) fn asking(&self) -> impl Iterator<Item = PeerId> {
+        self.asking.keys().copied()
+    }
+
+    /// Number of candidates.
+    pub(super) fn waiting(&self) -> usize {
+        self.candidates.len()
     }
 
     /// The members.

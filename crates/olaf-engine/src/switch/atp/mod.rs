@@ -89,8 +89,8 @@ impl Switch {
 
     /// Demands that the workers and switches below prove their addresses: needed where a sender can write any
     /// address into its datagrams, and no keys prove it.
-    pub fn demand_proofs(&mut self, chance: Chance) {
-        self.cookies.demand(chance);
+    pub fn demand_proofs(&mut self, mut chance: Chance) {
+        self.cookies.demand(&mut chance);
     }
 
     /// Names the next hop towards each server, in the order of their indices; at most four. A lower

@@ -476,23 +476,7 @@ fn a_join_of_a_job_that_is_not_in_the_list_is_dropped_counted_and_named() {
     let config = Config { tenants: listed, ..Config::default() };
     trace.switch = Switch::new(config, ID).expect("the set-up can be");
     trace.switch.set_servers(&[SERVER]);
-    let join = |job| Join {
-        job,
-        server: 0,
-        session: Session(5),
-        rank: 0,
-        workers: 4,
-        generation: 0,
-        closed: 0,
-        values: VALUES,
-        aggregators: 0,
-        switches: [0; 4],
-        sent_at_us: 1,
-        scale: 1e8,
-        servers: 1,
-        window: 200,
-        nonce: 0,
-    };
+    let join = |job| Join { job, ..join(5, 0) };
     let mut buf = [0; 128];
     let len = join(1).emit(&mut buf);
     let refused = Verdict::Drop(DropReason::SumJoinRefused(WelcomeCode::Refused));

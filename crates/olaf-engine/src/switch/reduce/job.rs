@@ -45,9 +45,6 @@ pub(super) struct Job {
     pub(super) fixed: u32,
     /// The deadline that its workers ask for; 0: the switch's own.
     pub(super) deadline_us: u32,
-    /// Whose join the job began with, and when.
-    pub(super) founder: PeerId,
-    pub(super) since: Instant,
     pub(super) lobby: BTreeMap<Session, Candidate>,
     /// The newest generation, open or closed.
     pub(super) current: Option<Generation>,
@@ -58,12 +55,10 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) const fn new(fixed: u32, deadline_us: u32, founder: PeerId, since: Instant) -> Self {
+    pub(super) const fn new(fixed: u32, deadline_us: u32) -> Self {
         Self {
             fixed,
             deadline_us,
-            founder,
-            since,
             lobby: BTreeMap::new(),
             current: None,
             previous: None,

@@ -86,11 +86,11 @@ impl Switch {
         }
         let silence = self.config.silence;
         self.forget_deserted(now, id, join.workers, join.deadline_us);
-        if !self.jobs.contains_key(&id) && !self.makes_room(from.peer) {
+        if !self.jobs.contains_key(&id) && !self.has_room_for_a_job(from.peer) {
             return Err(WelcomeCode::Full);
         }
-        let begun = || Job::new(join.workers, join.deadline_us, from.peer, now);
-        let job = self.jobs.entry(id).or_insert_with(begun);
+        let job = self.jobs.entry(id);
+        let job = job.or_insert_with(|| Job::new(join.workers, join.deadline_us));
         if job.fixed == 0 && job.is_deserted(now, silence) {
             job.deadline_us = join.deadline_us;
         }

@@ -91,7 +91,7 @@ impl Switch {
     /// datagrams, and no keys prove it. Who guesses a session or a generation could do without the proof:
     /// from now on `chance` draws them.
     pub fn demand_proofs(&mut self, mut chance: Chance) {
-        self.cookies.demand_with(&mut chance);
+        self.cookies.demand(&mut chance);
         self.chance = Some(chance);
     }
 

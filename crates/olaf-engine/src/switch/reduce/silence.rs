@@ -4,14 +4,14 @@ use super::Switch;
 use super::closing::culprit_is;
 use super::generation::{End, Generation, Member};
 use super::job::Job;
+use crate::drop::DropReason;
 use crate::ids::{JobId, PeerId};
 use crate::party::GONE;
+use crate::switch::places::gives_way;
 use crate::time::Instant;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::cmp::Reverse;
 use core::time::Duration;
-use olaf_wire::reduce::Reason;
+use olaf_wire::reduce::{Reason, WelcomeCode};
 
 impl Switch {
     /// Looks for workers that are silent while others wait for them, and for jobs without workers.
@@ -63,24 +63,18 @@ impl Switch {
         }
     }
 
-    /// Makes room for another job of that sender, where none is left; whether there is room. A job that never
-    /// had a generation gives way, if its founder has more such jobs than the sender: nobody fills the switch
-    /// with jobs that do not begin. The job with the fewest workers goes first, then the oldest.
-    pub(super) fn makes_room(&mut self, peer: PeerId) -> bool {
+    /// Whether one more job may come to be. A job that never had a generation gives way to it.
+    pub(super) fn has_room_for_a_job(&mut self, peer: PeerId) -> bool {
         if self.jobs.len() < self.config.jobs as usize {
             return true;
         }
-        let waiting = self.jobs.iter().filter(|(_, job)| job.current.is_none());
-        let mut founded: BTreeMap<PeerId, usize> = BTreeMap::new();
-        for (_, job) in waiting.clone() {
-            *founded.entry(job.founder).or_default() += 1;
-        }
-        let own = founded.get(&peer).copied().unwrap_or_default();
-        let rival = waiting.filter(|(_, job)| founded[&job.founder] > own);
-        let rank = |job: &Job| (Reverse(founded[&job.founder]), job.lobby.len(), job.since);
-        let Some(id) = rival.min_by_key(|(_, job)| rank(job)).map(|(id, _)| *id) else {
-            return false;
-        };
+        let unbegun = self.jobs.iter().filter(|(_, job)| job.current.is_none());
+        let peers = |job: &Job| job.lobby.values().map(|one| one.peer).collect();
+        let unbegun: Vec<_> = unbegun.map(|(id, job)| (*id, peers(job))).collect();
+        let Some(id) = gives_way(peer, &unbegun) else { return false };
+        let waiting = self.jobs.get(&id).map_or(0, |job| job.lobby.len());
+        let full = DropReason::SumJoinRefused(WelcomeCode::Full);
+        (0..waiting).for_each(|_| self.counters.refuse(full));
         self.forget(id);
         true
     }

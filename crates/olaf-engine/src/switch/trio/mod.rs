@@ -93,7 +93,7 @@ impl Switch {
     /// Demands that members prove their addresses: needed where a sender can write any address into its
     /// datagrams, and no keys prove it.
     pub fn demand_proofs(&mut self, mut chance: Chance) {
-        self.cookies.demand_with(&mut chance);
+        self.cookies.demand(&mut chance);
         // Terms begin with the same number, and every worker is told of its term.
         self.next_session = self.next_session.wrapping_add(chance()).max(1);
     }

@@ -142,7 +142,8 @@ impl Open {
         out.len()
     }
 
-    /// Takes a result of so many vectors. `is_numbered`: several of them may be of one worker.
+    /// Takes a result, which is the sum of `vectors` vectors. Several of them may be of one worker where it
+    /// `is_numbered`.
     ///
     /// # Errors
     /// The result is none of this operation.

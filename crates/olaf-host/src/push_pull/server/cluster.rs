@@ -46,10 +46,9 @@ impl Job {
         let empty = self.clusters.iter().filter(|(id, _)| !here.contains(id));
         // Nobody has said anything of a checkpoint's cluster: it stays.
         let heard = empty.filter_map(|(id, cluster)| Some((cluster.heard?, cluster, *id)));
-        let (lately, mut gone): (Vec<_>, Vec<_>) = heard
+        let (mut lately, mut gone): (Vec<_>, Vec<_>) = heard
             .map(|(heard, cluster, id)| (heard, cluster.deliveries > 0, id))
             .partition(|(heard, delivered, _)| *delivered && now.since(*heard) < after);
-        let mut lately = lately;
         lately.sort_unstable_by_key(|(heard, _, id)| (core::cmp::Reverse(*heard), *id));
         gone.extend(lately.into_iter().skip(REMEMBERED));
         let gone: Vec<ClusterId> = gone.into_iter().map(|(_, _, id)| id).collect();

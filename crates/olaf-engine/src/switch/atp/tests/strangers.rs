@@ -232,12 +232,12 @@ fn joins_for_many_jobs_keep_no_new_job_out() {
         let verdicts = jobs.map(|job| trace.say(number, &of_job(job, 500)));
         verdicts.filter(|verdict| *verdict != full).count()
     };
-    assert_eq!(bring(&mut trace, STRANGER, 100..200), 16);
+    assert_eq!(bring(&mut trace, STRANGER, 100..200), 63);
     // Five addresses take all places, and each of two others gets one all the same.
     for other in 1..5 {
         let first = 1000 * other;
         let taken = bring(&mut trace, STRANGER + u32::from(other), first..first + 100);
-        assert!((12..=16).contains(&taken), "{taken}");
+        assert!(taken >= 12, "{taken}");
     }
     let jobs = |trace: &Trace| trace.switch.statistics().jobs.len();
     assert_eq!((bring(&mut trace, 5, 20..21), bring(&mut trace, 6, 21..22)), (1, 1));

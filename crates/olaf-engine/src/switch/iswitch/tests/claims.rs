@@ -55,7 +55,7 @@ fn a_session_from_another_address_moves_no_member_and_ends_nothing() {
     assert_eq!(trace.sent(), [(vec![0, 1], Out::Data(trace.seg(0), vec![3.0, 2.0]))]);
 }
 
-/// Peer 9 says that it is a switch with so many workers; workers 0 and 1 are here themselves.
+/// Peer 9 says that it is a switch with `behind` workers. Workers 0 and 1 are here themselves.
 fn with_a_switch(behind: u32) -> Trace {
     let mut trace = Trace::new();
     trace.joins(JOB, 0, 2 + behind);

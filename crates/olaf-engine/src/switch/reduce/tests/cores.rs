@@ -13,19 +13,7 @@ fn welcomes(trace: &mut Trace) -> Vec<u32> {
 
 /// A worker with another session than the one that had the rank before.
 fn joins_anew(trace: &mut Trace, rank: u32, workers: u32, session: u32) {
-    let join = Join {
-        address: Address { job: JOB, generation: 0, rank, session: Session(session) },
-        workers,
-        contributors: 1,
-        deadline_us: 0,
-        block_bytes: BLOCK,
-        datagram_bytes: 1472,
-        sent_at_us: 7,
-        nonce: 0,
-    };
-    let mut buf = [0; 256];
-    let len = join.emit(&mut buf);
-    trace.recv(rank, &buf[..len]);
+    trace.joins_as(rank, join_of(JOB.0, rank, workers, session));
 }
 
 #[test]

@@ -28,6 +28,19 @@ enum Out {
     Closed { operation: u32, culprit: u32, reason: Reason },
 }
 
+fn join_of(job: u32, rank: u32, workers: u32, session: u32) -> Join {
+    Join {
+        address: Address { job: JobId(job), generation: 0, rank, session: Session(session) },
+        workers,
+        contributors: 1,
+        deadline_us: 0,
+        block_bytes: BLOCK,
+        datagram_bytes: 1472,
+        sent_at_us: 7,
+        nonce: 0,
+    }
+}
+
 struct Trace {
     switch: Switch,
     now: Instant,
@@ -72,20 +85,14 @@ impl Trace {
         self.switch.handle_packet(self.now, Self::source(peer), bytes)
     }
 
-    fn joins(&mut self, rank: u32, workers: u32) -> Verdict {
-        let join = Join {
-            address: Address { job: JOB, generation: 0, rank, session: Session(rank + 1) },
-            workers,
-            contributors: 1,
-            deadline_us: 0,
-            block_bytes: BLOCK,
-            datagram_bytes: 1472,
-            sent_at_us: 7,
-            nonce: 0,
-        };
-        let mut buf = [0; 256];
+    fn joins_as(&mut self, peer: u32, join: Join) -> Verdict {
+        let mut buf = [0; 64];
         let len = join.emit(&mut buf);
-        self.recv(rank, &buf[..len])
+        self.recv(peer, &buf[..len])
+    }
+
+    fn joins(&mut self, rank: u32, workers: u32) -> Verdict {
+        self.joins_as(rank, join_of(JOB.0, rank, workers, rank + 1))
     }
 
     /// A worker sends its piece of a block of operation 0, which has that many blocks.

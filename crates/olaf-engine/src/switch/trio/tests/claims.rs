@@ -38,7 +38,7 @@ impl Trace {
     }
 }
 
-/// Worker 1 leaves, and `peer` joins as `session`: it claims to have begun so many generations more than worker 0.
+/// Worker 1 leaves, and `peer` joins as `session`. It claims to have begun `ahead` generations more than worker 0.
 fn behind_after(peer: u8, session: u32, ahead: u16) -> u16 {
     let mut trace = Trace::with(2, 0);
     let (source, session_of_1) = (1, Session(2));

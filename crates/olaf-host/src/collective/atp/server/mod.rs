@@ -83,8 +83,8 @@ impl AtpServer {
 
     /// Demands that workers and switches prove their addresses: needed where a sender can write any address
     /// into its datagrams, and no keys prove it.
-    pub fn demand_proofs(&mut self, chance: Chance) {
-        self.cookies.demand(chance);
+    pub fn demand_proofs(&mut self, mut chance: Chance) {
+        self.cookies.demand(&mut chance);
     }
 
     /// Checks the workers of generations to come against this topology, and gives ranks by it.
