@@ -267,6 +267,23 @@ fn a_worker_ends_no_round_for_others() {
     assert_eq!((served.model().0, served.short()), (2, 0));
 }
 
+/// A claim of many contributions must not make the step of all longer.
+#[test]
+fn a_worker_that_claims_many_contributions_lengthens_no_step() {
+    let moved = |contributors: u32| {
+        let mut served = Served::with(RuleConfig::default(), ROUND, 3);
+        // Its gradient is as long as the others' in each of the contributions.
+        let merge = Update { contributors, weight: f64::from(contributors), ..update(0) };
+        served.push(merge, contributors as f32).unwrap();
+        served.push(update(1), 1.0).unwrap();
+        served.push(update(2), 1.0).unwrap();
+        assert_eq!(served.model().0, 2);
+        served.model().1
+    };
+    let (honest, claimed) = (moved(1), moved(1024));
+    assert!(claimed < 2.0 * honest, "{claimed} beside {honest}");
+}
+
 #[test]
 fn a_worker_that_only_joins_slows_few_rounds() {
     let mut served = Served::new(ROUND, 3, ServerGate::None);

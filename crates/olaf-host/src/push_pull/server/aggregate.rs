@@ -91,6 +91,8 @@ struct Collected {
     behind: u64,
     /// Contributions that changed the model meanwhile, times contributors.
     overlapped: f64,
+    /// Contributions as far as they count as steps: of one update, no more than there are workers.
+    steps: u32,
     alone: u64,
     merged: u64,
     reward_is_clipped: bool,
@@ -241,6 +243,7 @@ impl Job {
         }
         let behind = u64::from(self.behind(update)) * u64::from(update.contributors);
         let overlapped = self.changed_since(update) * f64::from(update.contributors);
+        let steps = update.contributors.min(self.counted().here);
         let collection = &mut self.collection;
         collection.segments.resize_with(update.segments as usize, Collected::default);
         let segment = &mut collection.segments[update.segment as usize];
@@ -248,6 +251,7 @@ impl Job {
         segment.note_who(from, update, self.version);
         segment.behind += behind;
         segment.overlapped += overlapped;
+        segment.steps = segment.steps.saturating_add(steps);
         segment.reward_is_clipped |= self.reward_is_clipped;
         collection.waiting += u64::from(update.contributors);
         collection.since.get_or_insert(now);
@@ -279,7 +283,7 @@ impl Job {
                 reward: header.reward,
                 reward_is_clipped: segment.reward_is_clipped,
                 versions_behind: u32::try_from(segment.behind / contributors).unwrap_or(u32::MAX),
-                contributors: header.contributors,
+                contributors: segment.steps,
                 // The collection's own contributors overlap each other, and count as such.
                 overlapped: (active - contributors as f64)
                     .max(segment.overlapped / contributors as f64),
