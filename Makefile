@@ -59,8 +59,10 @@ search: ## run TIMES=20 times as many random cases of the crates' tests, optimis
 test-slow: test-rust-all test-slow-python ## run the tests that take many seconds each, and all random cases
 
 .PHONY: test-rust-all test-slow-python test-all
+# Tests with the marker `alone` compare two rates: they come last, when nothing else takes the cores.
 test-slow-python: env-for-tests
-	$(PYTEST) -m "slow and not torch and not ray and not wireshark and not browser"
+	$(PYTEST) -m "slow and not alone and not torch and not ray and not wireshark and not browser"
+	$(BIN)/pytest -m alone
 
 test-all: ## run the quick and the slow tests, each once
 	@$(MAKE) --no-print-directory test RUST_TESTS=test-rust-all

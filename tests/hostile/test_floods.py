@@ -114,6 +114,7 @@ def flooding(place: Party) -> Iterator[Callable[[str], int]]:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_beside_a_flood_the_others_make_at_least_nine_tenths_of_their_share(place: Party) -> None:
     """Turns with the flood and turns with the same work for the machine, in turn.
 

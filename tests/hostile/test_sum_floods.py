@@ -92,6 +92,7 @@ def environment(support: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_beside_a_flood_of_joins_a_job_makes_nine_tenths_of_its_rounds(
     party: Callable[..., Party], form: Format
 ) -> None:
