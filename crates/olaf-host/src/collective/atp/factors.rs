@@ -82,8 +82,9 @@ impl Range {
             return 0;
         }
         let factor = (2_147_483_648.0 - f64::from(workers)) / largest;
+        // A worker names the scale, so that sums may be as small as a float can be, and the factor infinite.
         let exponent = libm::floor(libm::log2(factor)) as i32;
-        u8::try_from((exponent + ZERO).clamp(1, 255)).unwrap_or(0)
+        u8::try_from(exponent.saturating_add(ZERO).clamp(1, 255)).unwrap_or(0)
     }
 }
 
@@ -128,6 +129,15 @@ mod tests {
         range.see(f64::INFINITY, 2);
         range.see(1e6, 2);
         assert!(factor(&range) <= 2f64.powi(10), "{}", factor(&range));
+    }
+
+    #[test]
+    fn the_factor_of_the_smallest_sums_is_the_largest() {
+        let mut range = Range::default();
+        range.see(f64::MIN_POSITIVE / 1024.0, 2);
+        assert_eq!(range.code(4), 255);
+        range.see(f64::MAX, 2);
+        assert_eq!(range.code(4), 1);
     }
 
     #[test]
