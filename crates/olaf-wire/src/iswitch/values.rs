@@ -7,7 +7,7 @@ use crate::reduce::Reason;
 /// "Join the training job". Its Value is the meta-data of the training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Join {
-    /// The generation in which the sender was last. It says to which times `operations` belongs.
+    /// The generation in which the sender was last.
     pub generation: u8,
     /// A worker or a switch.
     pub sender: Sender,
@@ -23,7 +23,8 @@ pub struct Join {
     pub contributors: u32,
     /// Most floats that a data packet to or from the sender may have, at least 1.
     pub packet_floats: u32,
-    /// Operations that the sender's program began in that generation; [`ANY`](super::ANY): it was in none.
+    /// The count of operations that the sender's program has begun in the job, up to the end of that generation
+    /// ([`operations_after`](super::operations_after)); [`ANY`](super::ANY): it was in none.
     pub operations: u32,
     /// When the sender sent it, microseconds of its own clock, which wraps.
     pub sent_at_us: u32,
@@ -95,7 +96,7 @@ pub struct Admission {
     pub slots: u32,
     /// Floats of each packet but the last of a vector; 0 until the generation begins.
     pub packet_floats: u32,
-    /// The most operations that a worker's program began in the generation before.
+    /// The count of operations of the program that is the furthest ([`operations_after`](super::operations_after)).
     pub operations: u32,
     /// The life that asked to join.
     pub session: Session,

@@ -9,7 +9,7 @@ use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use olaf_wire::iswitch::{ANY, Join, Sender};
+use olaf_wire::iswitch::{ANY, Sender, operations_after, operations_ahead};
 use olaf_wire::reduce::Reason;
 
 /// Operations that a member may have begun without their last packets having come here.
@@ -25,7 +25,7 @@ pub(super) struct Candidate {
     pub(super) wanted: u32,
     pub(super) contributors: u32,
     pub(super) packet_floats: u32,
-    /// Operations of its program in the generation before; [`ANY`]: it was in none.
+    /// The count of its program's operations, as it says; [`ANY`]: it was in no generation.
     pub(super) operations: u32,
     pub(super) heard: Instant,
 }
@@ -70,7 +70,7 @@ pub(super) struct Generation {
     pub(super) packet_floats: u32,
     /// Workers of the whole job.
     pub(super) workers: u32,
-    /// Operations that the program that is the furthest began in the generation before.
+    /// The count of operations of the program that was the furthest when it began.
     pub(super) operations: u32,
     pub(super) end: Option<End>,
     /// What the switch above was told: it says where the generation ends.
@@ -83,15 +83,17 @@ impl Generation {
         self.members.iter().map(|member| member.contributors).sum()
     }
 
-    /// The operations that a join says were begun in this generation, as far as they are believed: a member of the
-    /// generation may say so, and no more than could be. [`ANY`]: the sender was in none.
-    fn operations_of(&self, peer: PeerId, join: &Join) -> u32 {
-        let is_it = |member: &Member| member.session == join.session || member.peer == peer;
-        let was_in = self.number == join.generation && self.members.iter().any(is_it);
-        if !was_in || join.operations == ANY {
-            return ANY;
+    /// The operations that a candidate says were begun in this generation, as far as it is believed: a member of the
+    /// generation may say so, and no more than could be.
+    fn begun_by(&self, session: Session, candidate: &Candidate) -> u32 {
+        let is_it = |member: &Member| member.session == session || member.peer == candidate.peer;
+        if candidate.operations == ANY || !self.members.iter().any(is_it) {
+            return 0;
         }
-        join.operations.min(self.vectors.ended().saturating_add(MOST_UNSEEN))
+        // A member that never heard of the generation may be behind its beginning.
+        let ahead = operations_ahead(candidate.operations, self.operations);
+        let begun = u32::try_from(ahead).unwrap_or(0);
+        begun.min(self.vectors.ended().saturating_add(MOST_UNSEEN))
     }
 
     /// Whether a vector with a number above 0 is in the sum of a packet.
@@ -155,15 +157,25 @@ impl Job {
         self.current.as_mut().filter(|current| current.number == number)
     }
 
-    /// See [`Generation::operations_of`].
-    pub(super) fn operations_of(&self, peer: PeerId, join: &Join) -> u32 {
-        self.current.as_ref().map_or(ANY, |current| current.operations_of(peer, join))
+    /// The count of operations of the program that is the furthest; none: no candidate's program has begun any.
+    pub(super) fn operations(&self) -> Option<u32> {
+        let Some(current) = &self.current else { return self.operations_of_unknown() };
+        let each = self.lobby.iter().map(|(session, one)| current.begun_by(*session, one));
+        Some(operations_after(current.operations, each.max()?))
     }
 
-    /// The most operations that a candidate's program began in the generation before.
-    pub(super) fn operations(&self) -> u32 {
+    /// The same in a new life of the switch. It knows nothing of the generation before, and believes the candidate in
+    /// the middle, and those that are not too far ahead of it.
+    fn operations_of_unknown(&self) -> Option<u32> {
         let each = self.lobby.values().map(|candidate| candidate.operations);
-        each.filter(|operations| *operations != ANY).max().unwrap_or(0)
+        let counts: Vec<u32> = each.filter(|count| *count != ANY).collect();
+        let one = *counts.first()?;
+        let mut ahead: Vec<i32> =
+            counts.iter().map(|count| operations_ahead(*count, one)).collect();
+        ahead.sort_unstable();
+        let most = ahead[(ahead.len() - 1) / 2].saturating_add_unsigned(MOST_UNSEEN);
+        let furthest = ahead.into_iter().rev().find(|ahead| *ahead <= most)?;
+        Some(operations_after(one, furthest.cast_unsigned()))
     }
 
     /// Empties the lobby. A worker keeps the rank that it wants where that is free.

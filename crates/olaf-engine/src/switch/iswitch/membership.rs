@@ -117,7 +117,6 @@ impl Switch {
                 self.next_member
             }
         };
-        let operations = job.operations_of(peer, join);
         job.lobby.insert(
             join.session,
             Candidate {
@@ -127,7 +126,7 @@ impl Switch {
                 wanted: if has_rank { join.rank } else { ANY },
                 contributors: join.contributors,
                 packet_floats: join.packet_floats.min(MOST_FLOATS),
-                operations,
+                operations: join.operations,
                 heard: now,
             },
         );
@@ -198,7 +197,7 @@ impl Switch {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let floats = job.lobby.values().map(|candidate| candidate.packet_floats).min();
         let mut packet_floats = floats.unwrap_or(1);
-        let mut operations = job.operations();
+        let mut operations = job.operations().unwrap_or(0);
         let members = job.seat();
         if members.is_empty() {
             return;

@@ -39,7 +39,7 @@ impl Switch {
             workers: job.workers,
             contributors: job.upward.told,
             packet_floats: floats.unwrap_or(1).min(self.uplink_floats),
-            operations: if before.is_some() { operations } else { ANY },
+            operations: operations.unwrap_or(ANY),
             sent_at_us: 0,
             nonce: job.upward.nonce,
         };

@@ -9,7 +9,9 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 use olaf_engine::{Instant, Refused, WorkerEvent};
-use olaf_wire::iswitch::{ANY, Ack, Admission, Halt, Join, Leave, Outcome, SEG, Sender};
+use olaf_wire::iswitch::{
+    ANY, Ack, Admission, Halt, Join, Leave, Outcome, SEG, Sender, operations_ahead,
+};
 use olaf_wire::reduce::WelcomeCode;
 
 /// A join is repeated after this time, then after twice as long, and so on.
@@ -30,8 +32,8 @@ pub(super) struct Joining {
     /// When the next leaves.
     pub(super) next: Instant,
     wait: Duration,
-    /// The last generation, and the operations that began in it.
-    last: Option<(u8, u32)>,
+    /// The last generation.
+    last: Option<u8>,
     /// The number with which the end proves its address; 0: none asked for.
     nonce: u32,
 }
@@ -60,12 +62,11 @@ impl Worker {
         self.joining.next = now + self.joining.wait;
         self.joining.wait = (self.joining.wait * 2).min(LONGEST_WAIT);
         self.counts.joins += 1;
-        let (generation, operations) = self.joining.last.unwrap_or((0, ANY));
         let of_path = (self.config.datagram_bytes - SEG as u32) / 4;
         let wanted = self.config.options.block_bytes.map(|bytes| (bytes / 4).max(1));
         let wanted = wanted.or(self.own.packet_floats).unwrap_or(u32::MAX);
         Some(Join {
-            generation,
+            generation: self.joining.last.unwrap_or(0),
             sender: Sender::Worker,
             job: self.config.job,
             session: self.config.session,
@@ -73,7 +74,7 @@ impl Worker {
             workers: self.config.workers,
             contributors: 1,
             packet_floats: of_path.min(wanted),
-            operations,
+            operations: self.begun.unwrap_or(ANY),
             sent_at_us: micros(now),
             nonce: self.joining.nonce,
         })
@@ -135,7 +136,7 @@ impl Worker {
         if !can_be {
             return Err(Refused::Mismatch);
         }
-        if self.joining.last.is_some_and(|(last, _)| last == number) {
+        if self.joining.last == Some(number) {
             // The answer is older than the end of that generation.
             return Err(Refused::Duplicate);
         }
@@ -148,13 +149,23 @@ impl Worker {
         self.standing = Standing::In { generation: number, rank, workers };
         self.counts.generations += 1;
         self.tell(WorkerEvent::InGeneration { generation: number, rank, workers });
-        let begun = self.joining.last.map_or(admission.operations, |(_, begun)| begun);
-        self.doomed.0 = admission.operations.saturating_sub(begun);
+        self.align(admission.operations);
         let waiting: VecDeque<Open> = core::mem::take(&mut self.waiting);
         for open in waiting {
             self.place(now, open);
         }
         Ok(())
+    }
+
+    /// Operations fail that the program that is the furthest has begun and this one has not: until this one has begun
+    /// as many, in this generation or a later one.
+    fn align(&mut self, furthest: u32) {
+        let behind = self.begun.map_or(0, |begun| operations_ahead(furthest, begun));
+        self.doomed.0 = u32::try_from(behind).unwrap_or(0);
+        if self.doomed.0 == 0 {
+            // A newcomer is where the others are. So is an end that the switch does not believe.
+            self.begun = Some(furthest);
+        }
     }
 
     fn most_floats(&self) -> u32 {
@@ -183,7 +194,7 @@ impl Worker {
         let number = generation.number.into();
         self.wish = None;
         self.window.forget();
-        self.doomed = (0, failure);
+        self.doomed.1 = failure;
         self.tell(WorkerEvent::GenerationClosed { generation: number, operation, reason, culprit });
         self.fail(now, failed, failure);
         self.finish(now);
@@ -205,7 +216,7 @@ impl Worker {
             self.done.push_back(open.end(now, outcome));
         }
         if generation.has_ended && generation.open.is_empty() && !generation.has_more_sums() {
-            self.joining.last = Some((generation.number, generation.begun));
+            self.joining.last = Some(generation.number);
             self.agreed_before = generation.ends_without_sum();
             self.generation = None;
             self.begin_to_join(now);
@@ -223,9 +234,9 @@ impl Worker {
     pub(super) fn switch_is_silent(&mut self, now: Instant) {
         self.tell(WorkerEvent::SwitchSilent);
         if let Some(generation) = self.generation.take() {
-            self.joining.last = Some((generation.number, generation.begun));
+            self.joining.last = Some(generation.number);
             self.agreed_before = generation.ends_without_sum();
-            self.doomed = (0, Failure::SwitchSilent);
+            self.doomed.1 = Failure::SwitchSilent;
             self.fail(now, generation.open, Failure::SwitchSilent);
         }
         let waiting = core::mem::take(&mut self.waiting);
@@ -251,7 +262,7 @@ impl Worker {
         self.fail(now, waiting, Failure::NotJoined);
         self.standing = Standing::Left;
         (self.wish, self.waiting_since) = (None, None);
-        self.joining.last = None;
+        (self.joining.last, self.begun) = (None, None);
         self.agreed_before = false;
         self.doomed.0 = 0;
         self.window.forget();

@@ -36,7 +36,7 @@ use olaf_engine::report::{self, Report};
 use olaf_engine::{
     Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why, WorkerEvent,
 };
-use olaf_wire::iswitch::MAX_WORKERS;
+use olaf_wire::iswitch::{MAX_WORKERS, operations_after};
 use operations::Open;
 use statistics::Counts;
 
@@ -63,7 +63,9 @@ pub struct Worker {
     wish: Option<(Wish, Instant)>,
     /// Operations that wait for the next generation, in order.
     waiting: VecDeque<Open>,
-    /// So many operations that begin next fail: they failed at the other workers.
+    /// The count of operations that the program has begun in the job; none before its first generation.
+    begun: Option<u32>,
+    /// The number of operations that begin next and fail, because they failed at the other workers; and how.
     doomed: (u32, Failure),
     /// The last operation of the last generation was no pipelined sum, and none has begun since.
     agreed_before: bool,
@@ -102,6 +104,7 @@ impl Worker {
             generation: None,
             wish: None,
             waiting: VecDeque::new(),
+            begun: None,
             doomed: (0, Failure::NotJoined),
             agreed_before: false,
             done: VecDeque::new(),
@@ -165,11 +168,10 @@ impl Worker {
     /// Gives an operation its packets in the generation, or lets it wait for the next one.
     fn place(&mut self, now: Instant, mut open: Open) {
         if self.doomed.0 > 0 {
-            self.doomed.0 -= 1;
+            // Pipelined sums fail, too, and do not count.
+            self.doomed.0 -= u32::from(open.counts());
+            self.begun = with(self.begun, &open);
             let failure = self.doomed.1;
-            if let Some(generation) = &mut self.generation {
-                generation.begun += u32::from(open.counts());
-            }
             return self.fail(now, [open], failure);
         }
         if self.generation.as_ref().is_some_and(Generation::has_more_sums) {
@@ -191,6 +193,7 @@ impl Worker {
             return self.waiting.push_back(open);
         };
         generation.begun += u32::from(open.counts());
+        self.begun = with(self.begun, &open);
         let who = (generation.rank, generation.workers);
         match open.place(generation.next_index(), generation.packet_floats, who) {
             Ok(()) => generation.push(now, open),
@@ -218,6 +221,11 @@ impl Worker {
             self.finish(now);
         }
     }
+}
+
+/// The count of operations with one more.
+fn with(begun: Option<u32>, open: &Open) -> Option<u32> {
+    begun.map(|begun| operations_after(begun, open.counts().into()))
 }
 
 impl Collective for Worker {

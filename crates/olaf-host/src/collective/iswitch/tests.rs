@@ -303,6 +303,61 @@ fn a_generation_that_ended_does_not_begin_again() {
     assert!(matches!(worker.standing(), Standing::Joining { .. }));
 }
 
+/// What a join says of the operations that the program has begun.
+fn count_of_join(worker: &mut Worker, now: Instant) -> u32 {
+    let sent = sent(worker, now);
+    let mut messages = sent.iter().filter_map(|(_, bytes)| Control::parse(bytes).ok());
+    messages
+        .find_map(|message| match message {
+            Control::Join(join) => Some(join.operations),
+            _ => None,
+        })
+        .expect("it joins")
+}
+
+#[test]
+fn operations_that_failed_at_the_others_fail_here_however_often_generations_end() {
+    let mut worker = worker();
+    let mut generation = 3;
+    let mut now = START;
+    let begins = |worker: &mut Worker, operations| {
+        let Control::Ack(next) = welcome_with(Admission { operations, ..admission(7) }) else {
+            unreachable!()
+        };
+        generation += 1;
+        assert_eq!(says(worker, Control::Ack(Ack { generation, ..next })), Verdict::Absorb);
+        generation
+    };
+    let mut begins = begins;
+    let ends = |worker: &mut Worker, generation| {
+        let halt = Halt { generation, reason: Reason::Left, culprit: 1, index: 0 };
+        assert_eq!(says(worker, Control::Halt(halt)), Verdict::Absorb);
+    };
+    let begin = |worker: &mut Worker| {
+        assert!(worker.begin(START, operation(LaneType::F32, Reduction::Sum, 8)).is_ok());
+        worker.poll_done().map(|done| done.outcome.is_ok())
+    };
+    // A newcomer is where the others are: they have begun 40 operations.
+    let first = begins(&mut worker, 40);
+    assert_eq!(begin(&mut worker), None);
+    ends(&mut worker, first);
+    assert_eq!(worker.poll_done().map(|done| done.outcome.is_ok()), Some(false));
+    now = now + Duration::from_secs(1);
+    assert_eq!(count_of_join(&mut worker, now), 41);
+    // Another program began two more. This one begins one of them before the generation ends.
+    let second = begins(&mut worker, 43);
+    assert_eq!(begin(&mut worker), Some(false));
+    ends(&mut worker, second);
+    now = now + Duration::from_secs(1);
+    assert_eq!(count_of_join(&mut worker, now), 42);
+    // The others have begun a third one. It never hears of a generation in which they began a fourth.
+    begins(&mut worker, 45);
+    for _ in 42..45 {
+        assert_eq!(begin(&mut worker), Some(false));
+    }
+    assert_eq!(begin(&mut worker), None, "the first that has not failed at the others");
+}
+
 #[test]
 fn a_generation_that_cannot_be_does_not_begin() {
     let good = admission(7);

@@ -85,13 +85,23 @@ fn operations_end_whenever_the_switch_restarts() {
         let mut job = Job::new(setting);
         job.run_for(2000 * MS);
         let tasks = tasks(draws);
-        tasks.iter().for_each(|task| job.begin_all(*task));
+        let ahead: Vec<usize> = (0..workers).map(|_| 4 + draws.below(5) as usize).collect();
+        for (end, ahead) in (0..).zip(&ahead) {
+            for task in &tasks[..*ahead] {
+                job.begin(end, *task);
+            }
+        }
         job.run_for(MS * draws.below(40) as u32);
         job.net.kill_at(job.net.now(), SWITCH);
         job.net.start_at(job.net.now() + MS * draws.below(200) as u32, SWITCH);
         job.run_until_done(10_000 * MS);
-        // The job goes on.
+        // The job goes on, and workers that were behind do not sum with later operations of the others.
         job.run_for(5000 * MS);
+        for (end, ahead) in (0..).zip(&ahead) {
+            for task in &tasks[*ahead..] {
+                job.begin(end, *task);
+            }
+        }
         let last = Task::sum(1000, 99);
         job.begin_all(last);
         job.run_until_done(10_000 * MS);
@@ -141,4 +151,50 @@ fn sums_without_stragglers_are_alike_at_all_workers() {
         job.accounts();
     }
     assert!(partial > 30, "{partial} sums were partial: the test tests nothing");
+}
+
+/// Generations end again before the workers that are behind have begun what failed at the others.
+#[test]
+fn however_often_a_generation_ends_each_operation_ends_alike_at_all_workers() {
+    let (mut sums, mut failures) = (0, 0);
+    for seed in 0..40 {
+        let draws = &mut Draws(3000 + seed);
+        let setting = setting(seed, draws);
+        let workers = setting.workers;
+        let all: Vec<u32> = (0..workers).collect();
+        let mut job = Job::new(setting);
+        job.run_for(2000 * MS);
+        let sizes = [1, 300, 4000];
+        let tasks: Vec<Task> =
+            (0..60).map(|number| Task::sum(sizes[draws.below(3) as usize], number)).collect();
+        let mut begun = vec![0; workers as usize];
+        while begun.iter().any(|begun| *begun < tasks.len()) {
+            let end = draws.below(u64::from(workers)) as u32;
+            let next = &mut begun[end as usize];
+            for _ in 0..1 + draws.below(4) {
+                let Some(task) = tasks.get(*next) else { break };
+                job.begin(end, *task);
+                *next += 1;
+            }
+            if draws.below(10) == 0 {
+                job.with(end, |worker, now| worker.halt(now));
+            }
+            job.run_for(MS * (draws.below(3) * draws.below(12)) as u32);
+        }
+        job.run_until_done(20_000 * MS);
+        for (id, task) in (0..).zip(&tasks) {
+            let first = job.outcome(0, id).outcome;
+            (sums, failures) =
+                (sums + u32::from(first.is_ok()), failures + u32::from(first.is_err()));
+            for end in &all {
+                let ended = job.outcome(*end, id);
+                let is_alike = ended.outcome.is_ok() == first.is_ok();
+                assert!(is_alike, "seed {seed}, {id}, {end}: {:?}, {first:?}", ended.outcome);
+                let is_right = ended.outcome.is_err() || ended.lanes == task.expected(&all);
+                assert!(is_right, "seed {seed}, {id}, {end}");
+            }
+        }
+        job.accounts();
+    }
+    assert!(sums > 300 && failures > 300, "{sums} sums, {failures} failures: this tests nothing");
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The operations that a generation says were begun, after a join that says how many its sender began. The
+/// The count of operations that a generation begins with, after a join with the count of its sender. The
 /// generation before had two workers; worker 1 joins from `peer` as `session`.
 fn operations_after(trace: &mut Trace, peer: u32, session: u32, operations: u32) -> u32 {
     let leave = Leave { generation: 77, job: JOB, session: Session(2) };
@@ -29,7 +29,8 @@ fn only_a_member_says_how_many_operations_the_last_generation_had() {
     assert_eq!(claim(1, 2, 5), 5, "a worker that was in");
     assert_eq!(claim(66, 2, 5), 5, "its address changed");
     assert_eq!(claim(66, 50, 5), 3, "a newcomer");
-    assert_eq!(claim(1, 2, 2_000_000_000), 1024, "no packets of these came");
+    assert_eq!(claim(1, 2, 1_000_000_000), 1024, "no packets of these came");
+    assert_eq!(claim(1, 2, 2_000_000_000), 3, "it is behind where the generation began");
     let mut trace = Trace::with(2);
     for index in 0..3 {
         let seg = Seg { last: true, ..trace.seg(index) };
@@ -37,7 +38,50 @@ fn only_a_member_says_how_many_operations_the_last_generation_had() {
         trace.packet(PortId::DOWNLINK, 1, seg, &[1.0]);
         trace.packet(PortId::DOWNLINK, 1, seg, &[1.0]);
     }
-    assert_eq!(operations_after(&mut trace, 1, 2, 2_000_000_000), 1024 + 3);
+    assert_eq!(operations_after(&mut trace, 1, 2, 1_000_000_000), 1024 + 3);
+}
+
+/// The count that the next generation of two workers begins with, after these two count so many.
+fn count_after(trace: &mut Trace, counts: [(u8, u32); 2]) -> u32 {
+    let number =
+        trace.switch.jobs.get(&JOB).and_then(|job| job.current.as_ref()).map(|of| of.number);
+    for (worker, (generation, operations)) in (0..).zip(counts) {
+        let join = Join { generation, operations, ..Trace::join(JOB, worker, 2) };
+        trace.says(worker, Control::Join(join));
+    }
+    trace.sent();
+    let current = trace.switch.jobs[&JOB].current.as_ref().expect("a generation begins");
+    assert_ne!(Some(current.number), number, "the next one");
+    current.operations
+}
+
+#[test]
+fn a_worker_that_never_heard_of_a_generation_is_behind_by_what_began_in_it() {
+    let mut trace = Trace::with(2);
+    assert_eq!(count_after(&mut trace, [(77, 5), (77, 4)]), 5);
+    // Worker 1 is still where it was two generations before.
+    assert_eq!(count_after(&mut trace, [(78, 9), (77, 4)]), 9);
+    assert_eq!(count_after(&mut trace, [(79, 9), (77, 4)]), 9);
+}
+
+#[test]
+fn a_switch_that_restarts_believes_those_near_the_worker_in_the_middle() {
+    let begins_with = |counts: &[u32]| {
+        let mut trace = Trace::new();
+        for (worker, operations) in (0..).zip(counts) {
+            let join = Trace::join(JOB, worker, counts.len() as u32);
+            trace.says(worker, Control::Join(Join { operations: *operations, ..join }));
+        }
+        trace.switch.jobs[&JOB].current.as_ref().expect("a generation begins").operations
+    };
+    assert_eq!(begins_with(&[57, 55]), 57);
+    assert_eq!(begins_with(&[57, ANY, ANY]), 57, "newcomers");
+    assert_eq!(begins_with(&[ANY, ANY]), 0);
+    assert_eq!(begins_with(&[5000, 0]), 0, "one of them is wrong");
+    assert_eq!(begins_with(&[57, 55, 1_000_000]), 57);
+    assert_eq!(begins_with(&[57, 55, 0]), 57);
+    // Counts begin again behind the largest one.
+    assert_eq!(begins_with(&[(1 << 31) - 2, 1, (1 << 31) - 1]), 1);
 }
 
 #[test]
