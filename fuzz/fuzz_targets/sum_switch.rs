@@ -190,6 +190,7 @@ impl Run {
                     datagram_bytes: u32::from(*datagram_bytes),
                     sent_at_us: 1,
                     nonce: 0,
+                    operation: u32::from(who.odd) * u32::from(*datagram_bytes),
                 }
                 .emit(&mut buf);
                 self.recv(false, who.peer(), &buf[..len]);

@@ -273,6 +273,7 @@ impl Whole {
             datagram_bytes: 9216,
             sent_at_us: 0,
             nonce: 0,
+            operation: 0,
         };
         let mut buf = [0; HEADER];
         let len = join.emit(&mut buf);

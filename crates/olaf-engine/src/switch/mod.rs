@@ -5,6 +5,7 @@ pub mod iswitch;
 mod links;
 pub mod native;
 mod non_finite;
+mod operations;
 mod places;
 pub mod reduce;
 pub mod trio;

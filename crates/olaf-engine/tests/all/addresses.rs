@@ -90,6 +90,7 @@ pub(crate) mod of_reduce {
             datagram_bytes: 1472,
             sent_at_us: 1,
             nonce,
+            operation: 0,
         }
     }
 

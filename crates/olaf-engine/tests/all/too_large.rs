@@ -49,6 +49,7 @@ fn reduces(lanes_of_operation: u64) -> (Verdict, Vec<re::Closed>) {
         datagram_bytes: 1472,
         sent_at_us: 1,
         nonce: 0,
+        operation: 0,
     };
     hears(&mut switch, |buf| join.emit(buf));
     let piece = re::Piece {

@@ -6,7 +6,6 @@
 
 mod data;
 pub mod offsets;
-mod operations;
 mod reading;
 mod values;
 mod verbs;
@@ -17,7 +16,6 @@ pub use offsets::{
     ANY, CONTROL_CLASS, DATA_CLASS, MAX_INDEX, MAX_WORKERS, MAX_WORKERS_OF_NUMBERED, PACKET_FLOATS,
     SEG,
 };
-pub use operations::{operations_after, operations_ahead};
 pub use reading::{generation_of, job_of, join_of_another_version};
 pub use values::{Ack, Admission, Control, Halt, Join, Leave, Packets};
 pub use verbs::{Action, Outcome, Sender};

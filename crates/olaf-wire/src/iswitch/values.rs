@@ -24,7 +24,7 @@ pub struct Join {
     /// Most floats that a data packet to or from the sender may have, at least 1.
     pub packet_floats: u32,
     /// The count of operations that the sender's program has begun in the job, up to the end of that generation
-    /// ([`operations_after`](super::operations_after)); [`ANY`](super::ANY): it was in none.
+    /// ([`operations_after`](crate::operations_after)); [`ANY`](super::ANY): it was in none.
     pub operations: u32,
     /// When the sender sent it, microseconds of its own clock, which wraps.
     pub sent_at_us: u32,
@@ -96,7 +96,7 @@ pub struct Admission {
     pub slots: u32,
     /// Floats of each packet but the last of a vector; 0 until the generation begins.
     pub packet_floats: u32,
-    /// The count of operations of the program that is the furthest ([`operations_after`](super::operations_after)).
+    /// The count of operations of the program that is the furthest ([`operations_after`](crate::operations_after)).
     pub operations: u32,
     /// The life that asked to join.
     pub session: Session,

@@ -24,6 +24,9 @@ pub struct Join {
     pub sent_at_us: u32,
     /// The number of the newest welcome, which proves the sender's address; 0: none yet.
     pub nonce: u32,
+    /// Of a fixed job: the count of operations that the sender's program has begun in the job
+    /// ([`operations_after`](crate::operations_after)). 0 where the address names no generation.
+    pub operation: u32,
 }
 
 impl Join {
@@ -43,6 +46,7 @@ impl Join {
             datagram_bytes: packet.u32(join::DATAGRAM_BYTES),
             sent_at_us: packet.u32(common::SENT_AT_US),
             nonce: packet.u32(join::NONCE),
+            operation: packet.u32(common::OPERATION),
         };
         if message.workers > MAX_RANKS {
             return Err(Refusal::BadField("workers"));
@@ -67,6 +71,7 @@ impl Join {
         writer.put(join::DATAGRAM_BYTES, self.datagram_bytes.to_be_bytes());
         writer.put(common::SENT_AT_US, self.sent_at_us.to_be_bytes());
         writer.put(join::NONCE, self.nonce.to_be_bytes());
+        writer.put(common::OPERATION, self.operation.to_be_bytes());
         HEADER
     }
 }
@@ -122,8 +127,9 @@ pub struct Welcome {
     pub address: Address,
     /// What became of the join.
     pub code: WelcomeCode,
-    /// The operation with which the generation begins, by its number in the generation before; 0
-    /// in the job's first. In the new generation it has number 0.
+    /// Of an elastic job: the operation with which the generation begins, by its number in the generation before; 0
+    /// in the job's first. Of a fixed job: the count of operations of the program that is the furthest
+    /// ([`operations_after`](crate::operations_after)). In the new generation the operation has number 0.
     pub operation: u32,
     /// Ranks of the generation; 0 while that is open.
     pub workers: u32,

@@ -155,6 +155,7 @@ fn a_membership_that_cannot_be_is_refused_by_the_name_of_its_field() {
         datagram_bytes: 1472,
         sent_at_us: 0,
         nonce: 0,
+        operation: 0,
     });
     refused(&a_join, join::WORKERS, &too_many, "workers");
     refused(&a_join, join::CONTRIBUTORS, &[0; 4], "contributors");
@@ -225,6 +226,7 @@ fn a_join_of_another_version_tells_its_sender() {
         datagram_bytes: 1472,
         sent_at_us: 0,
         nonce: 0,
+        operation: 0,
     };
     let mut bytes = Message::Join(join).written();
     assert_eq!(join_of_another_version(&bytes), None);

@@ -174,6 +174,7 @@ pub(crate) fn joins() -> impl Strategy<Value = Message> {
                 datagram_bytes,
                 sent_at_us,
                 nonce,
+                operation: 0,
             })
         },
     )

@@ -147,6 +147,7 @@ fn membership(
                 datagram_bytes: u32_of("datagram_bytes"),
                 sent_at_us: u32_of("sent_at_us"),
                 nonce: u32_of("nonce"),
+                operation: u32_of("operation"),
             };
             (join.emit(buf), packet.and_then(|packet| Join::parse(&packet)) == Ok(join))
         }

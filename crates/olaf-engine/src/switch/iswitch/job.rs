@@ -5,15 +5,14 @@ use super::vectors::Vectors;
 use crate::blocks::ByIndex;
 use crate::ids::{PeerId, Session};
 use crate::party::{Draws, Moved};
+use crate::switch::operations;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use olaf_wire::iswitch::{ANY, Sender, operations_after, operations_ahead};
+use olaf_wire::iswitch::{ANY, Sender};
+use olaf_wire::operations_after;
 use olaf_wire::reduce::Reason;
-
-/// Operations that a member may have begun without their last packets having come here.
-const MOST_UNSEEN: u32 = 1024;
 
 /// A worker or a switch that wants to take part.
 #[derive(Clone, Debug)]
@@ -90,10 +89,7 @@ impl Generation {
         if candidate.operations == ANY || !self.members.iter().any(is_it) {
             return 0;
         }
-        // A member that never heard of the generation may be behind its beginning.
-        let ahead = operations_ahead(candidate.operations, self.operations);
-        let begun = u32::try_from(ahead).unwrap_or(0);
-        begun.min(self.vectors.ended().saturating_add(MOST_UNSEEN))
+        operations::begun(candidate.operations, self.operations, self.vectors.ended())
     }
 
     /// Whether a vector with a number above 0 is in the sum of a packet.
@@ -159,23 +155,12 @@ impl Job {
 
     /// The count of operations of the program that is the furthest; none: no candidate's program has begun any.
     pub(super) fn operations(&self) -> Option<u32> {
-        let Some(current) = &self.current else { return self.operations_of_unknown() };
+        let Some(current) = &self.current else {
+            let each = self.lobby.values().map(|candidate| candidate.operations);
+            return operations::furthest(each.filter(|count| *count != ANY));
+        };
         let each = self.lobby.iter().map(|(session, one)| current.begun_by(*session, one));
         Some(operations_after(current.operations, each.max()?))
-    }
-
-    /// The same in a new life of the switch. It knows nothing of the generation before, and believes the candidate in
-    /// the middle, and those that are not too far ahead of it.
-    fn operations_of_unknown(&self) -> Option<u32> {
-        let each = self.lobby.values().map(|candidate| candidate.operations);
-        let counts: Vec<u32> = each.filter(|count| *count != ANY).collect();
-        let one = *counts.first()?;
-        let mut ahead: Vec<i32> =
-            counts.iter().map(|count| operations_ahead(*count, one)).collect();
-        ahead.sort_unstable();
-        let most = ahead[(ahead.len() - 1) / 2].saturating_add_unsigned(MOST_UNSEEN);
-        let furthest = ahead.into_iter().rev().find(|ahead| *ahead <= most)?;
-        Some(operations_after(one, furthest.cast_unsigned()))
     }
 
     /// Empties the lobby. A worker keeps the rank that it wants where that is free.

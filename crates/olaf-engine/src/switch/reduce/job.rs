@@ -2,10 +2,12 @@
 
 use super::generation::Generation;
 use crate::ids::{PeerId, Session};
+use crate::switch::operations;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
+use olaf_wire::operations_after;
 
 /// A worker that wants to take part.
 #[derive(Clone, Debug)]
@@ -16,6 +18,8 @@ pub(super) struct Candidate {
     pub(super) block_bytes: u32,
     pub(super) datagram_bytes: u32,
     pub(super) sent_at_us: u32,
+    /// The count of its program's operations, as it says; none: it was in no generation.
+    pub(super) operations: Option<u32>,
     pub(super) heard: Instant,
 }
 
@@ -132,6 +136,20 @@ impl Job {
     pub(super) fn contributors(&self) -> u32 {
         let each = self.lobby.values().map(|candidate| candidate.contributors);
         each.fold(0, u32::saturating_add)
+    }
+
+    /// The count of operations of the program that is the furthest, in a fixed job; none: no candidate's program
+    /// has begun any.
+    pub(super) fn operations(&self) -> Option<u32> {
+        let counts = self.lobby.iter().filter_map(|(session, of)| Some((session, of.operations?)));
+        let Some(current) = &self.current else {
+            return operations::furthest(counts.map(|(_, count)| count));
+        };
+        let members = counts.filter(|(session, _)| current.rank_of(**session).is_some());
+        let (seen, _) = current.shapes.next();
+        let each = members.map(|(_, count)| operations::begun(count, current.began_with, seen));
+        (!self.lobby.is_empty())
+            .then(|| operations_after(current.began_with, each.max().unwrap_or(0)))
     }
 
     /// Whether the next generation can begin with the workers in the lobby.

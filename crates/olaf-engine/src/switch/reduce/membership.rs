@@ -151,6 +151,7 @@ impl Switch {
             block_bytes: join.block_bytes,
             datagram_bytes: join.datagram_bytes,
             sent_at_us: join.sent_at_us,
+            operations: (join.address.generation != 0).then_some(join.operation),
             heard: now,
         };
         job.lobby.insert(session, candidate);
@@ -231,12 +232,13 @@ impl Switch {
     /// Begins a generation of the workers in the lobby; in a lower switch that of the welcome.
     pub(super) fn begin(&mut self, now: Instant, id: JobId, from_above: Option<&Welcome>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
+        let operations = job.operations().unwrap_or(0);
         let seated = job.seat();
         let wishes =
             seated.iter().map(|(_, candidate)| (candidate.datagram_bytes, candidate.block_bytes));
         let block_bytes = block_bytes(wishes, seated.len());
         let block_bytes = block_bytes.expect("each datagram has room for a block, see admit()");
-        let beginning = self.beginning(id, &seated, block_bytes, from_above);
+        let beginning = self.beginning(id, &seated, block_bytes, from_above, operations);
         let members = u32::try_from(seated.len()).expect("a lobby has at most MAX_RANKS workers");
         let (slots, number) = (beginning.slots, beginning.number);
         let mut pool = Pool::new(slots, members);
@@ -263,6 +265,7 @@ impl Switch {
         seated: &[(Session, Candidate)],
         block_bytes: u32,
         from_above: Option<&Welcome>,
+        operations: u32,
     ) -> Beginning {
         let block_bytes = from_above.map_or(block_bytes, |welcome| welcome.block_bytes);
         let slots = self.slots(block_bytes);
@@ -291,6 +294,11 @@ impl Switch {
         let members = members.collect();
         let number = self.number_of_next(id);
         let end = self.jobs.get(&id).and_then(|job| job.current.as_ref()?.end);
+        let began_with = match (is_fixed, from_above) {
+            (true, Some(welcome)) => welcome.operation,
+            (true, None) => operations,
+            (false, _) => end.map_or(0, |end| end.operation),
+        };
         Beginning {
             job: id,
             number,
@@ -301,7 +309,7 @@ impl Switch {
             slots: from_above.map_or(slots, |welcome| welcome.slots.min(slots)),
             deadline: deadline.or(self.config.deadline),
             most_lanes: self.config.tenants.of(id).map_or(0, |tenant| tenant.most_parameters()),
-            began_with: end.map_or(0, |end| end.operation),
+            began_with,
             above: from_above.map(above),
         }
     }

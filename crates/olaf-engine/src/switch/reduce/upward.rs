@@ -234,6 +234,7 @@ impl Switch {
             self.next_session = self.next_session.checked_add(1).unwrap_or(1);
         }
         job.upward.told = job.contributors();
+        let operation = job.operations().filter(|_| job.fixed > 0);
         let least = |of: fn(&super::job::Candidate) -> u32| {
             job.lobby.values().map(of).filter(|number| *number > 0).min().unwrap_or(0)
         };
@@ -253,6 +254,7 @@ impl Switch {
                 .min(self.config.uplink_datagram_bytes),
             sent_at_us: 0,
             nonce: job.upward.nonce,
+            operation: operation.filter(|_| generation.is_some()).unwrap_or(0),
         };
         self.out.tell_above(now, Message::Join(join));
     }

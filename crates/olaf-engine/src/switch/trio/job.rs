@@ -15,7 +15,10 @@ const MOST_UNSEEN: u16 = 1024;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub(super) peer: PeerId,
+    /// As far as it is believed, with its generations as the job's last term numbers them.
     pub(super) hello: Hello,
+    /// What the worker adds to its own numbers of generations to get these.
+    pub(super) shift: u16,
     pub(super) heard: Instant,
 }
 
@@ -127,16 +130,21 @@ impl Job {
         self.term.as_ref().is_some_and(|term| term.closed.is_none())
     }
 
-    /// A hello as far as it is believed. A worker of the last term says which generations it has begun, and none that
-    /// could not be. Who names another term is a newcomer. A switch that was restarted has no term to compare with.
-    pub(super) fn believed(&self, peer: PeerId, hello: &Hello) -> Hello {
-        let Some(term) = &self.term else { return *hello };
-        let is_it = |one: &Member| one.session == hello.session || one.peer == peer;
-        if hello.term != term.number || !term.members.values().any(is_it) {
-            return Hello { term: 0, ..*hello };
-        }
-        let newest = bounded(hello.newest, self.newest.unwrap_or(term.first));
-        Hello { newest, ..*hello }
+    /// The worker that says hello, as far as it is believed. A worker of the last term says which generations it has
+    /// begun, and none that could not be. Who was not in it is a newcomer. A switch that was restarted has no term to compare
+    /// with.
+    pub(super) fn believed(&self, now: Instant, peer: PeerId, hello: &Hello) -> Candidate {
+        let candidate = |hello, shift| Candidate { peer, hello, shift, heard: now };
+        let Some(term) = &self.term else { return candidate(*hello, 0) };
+        let is_it = |one: &&Member| one.session == hello.session || one.peer == peer;
+        let member = term.members.values().find(is_it).filter(|_| hello.term != 0);
+        let Some(member) = member else { return candidate(Hello { term: 0, ..*hello }, 0) };
+        // One that never heard that the term began still numbers generations as before.
+        let is_behind = hello.term != term.number;
+        let shift = if is_behind { term.shift_of(member) } else { 0 };
+        let newest = hello.newest.wrapping_add(shift);
+        let newest = bounded(newest, self.newest.unwrap_or(term.first));
+        candidate(Hello { newest, term: term.number, ..*hello }, shift)
     }
 
     /// The newest generation that anybody has used, in serial order. A newcomer has used none.
@@ -165,6 +173,14 @@ pub(super) fn bounded(claimed: u16, known: u16) -> u16 {
 }
 
 impl Term {
+    /// What a member that did not hear of the term adds to its own numbers to get the term's. It is as far behind the
+    /// beginning as it would have been told.
+    ///
+    /// Example: it had begun 7 generations, and others 9. Operations of the term begin with 137. So its 7 is 134.
+    fn shift_of(&self, member: &Member) -> u16 {
+        self.first.wrapping_sub(1).wrapping_sub(member.newest)
+    }
+
     pub(super) fn welcome(&self, job: u8, workers: u8, source: u8) -> Option<Welcome> {
         let member = self.members.get(&source)?;
         Some(Welcome {

@@ -144,8 +144,8 @@ impl Switch {
             self.turn_away(now, from, hello, WelcomeCode::Full);
             return;
         }
-        let believed = job.believed(from.peer, hello);
-        job.lobby.insert(session, Candidate { peer: from.peer, hello: believed, heard: now });
+        let candidate = job.believed(now, from.peer, hello);
+        job.lobby.insert(session, candidate);
         let here = u8::try_from(job.waiting()).unwrap_or(u8::MAX);
         if self.out.above().is_some() {
             self.answer(now, from, hello, WelcomeCode::Waiting, here);
@@ -424,7 +424,8 @@ fn seats(
             seen: (0, 0),
             absent_since: None,
             sent_at_us: candidate.hello.sent_at_us,
-            newest: newest_with(candidate, candidates, above, is_restarted),
+            newest: newest_with(candidate, candidates, above, is_restarted)
+                .wrapping_sub(candidate.shift),
             draws: Draws::default(),
         };
         let wanted = candidate.hello.source;

@@ -9,9 +9,8 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 use olaf_engine::{Instant, Refused, WorkerEvent};
-use olaf_wire::iswitch::{
-    ANY, Ack, Admission, Halt, Join, Leave, Outcome, SEG, Sender, operations_ahead,
-};
+use olaf_wire::iswitch::{ANY, Ack, Admission, Halt, Join, Leave, Outcome, SEG, Sender};
+use olaf_wire::operations_ahead;
 use olaf_wire::reduce::WelcomeCode;
 
 /// A join is repeated after this time, then after twice as long, and so on.
@@ -123,7 +122,7 @@ impl Worker {
         let open = self.generation.take().map(|generation| generation.open).unwrap_or_default();
         self.fail(now, open, Failure::Refused(code));
         let waiting = core::mem::take(&mut self.waiting);
-        self.fail(now, waiting, Failure::Refused(code));
+        self.fail_unplaced(now, waiting, Failure::Refused(code));
         (self.wish, self.waiting_since) = (None, None);
     }
 
@@ -240,7 +239,7 @@ impl Worker {
             self.fail(now, generation.open, Failure::SwitchSilent);
         }
         let waiting = core::mem::take(&mut self.waiting);
-        self.fail(now, waiting, Failure::SwitchSilent);
+        self.fail_unplaced(now, waiting, Failure::SwitchSilent);
         (self.wish, self.waiting_since) = (None, None);
         self.window.forget();
         self.begin_to_join(now);

@@ -36,7 +36,8 @@ use olaf_engine::report::{self, Report};
 use olaf_engine::{
     Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why, WorkerEvent,
 };
-use olaf_wire::iswitch::{MAX_WORKERS, operations_after};
+use olaf_wire::iswitch::MAX_WORKERS;
+use olaf_wire::operations_after;
 use operations::Open;
 use statistics::Counts;
 
@@ -165,14 +166,26 @@ impl Worker {
         }
     }
 
+    /// Operations end that have no packets in a generation.
+    fn fail_unplaced(
+        &mut self,
+        now: Instant,
+        open: impl IntoIterator<Item = Open>,
+        failure: Failure,
+    ) {
+        for open in open {
+            self.begun = with(self.begun, &open);
+            self.fail(now, [open], failure);
+        }
+    }
+
     /// Gives an operation its packets in the generation, or lets it wait for the next one.
     fn place(&mut self, now: Instant, mut open: Open) {
         if self.doomed.0 > 0 {
             // Pipelined sums fail, too, and do not count.
             self.doomed.0 -= u32::from(open.counts());
-            self.begun = with(self.begun, &open);
             let failure = self.doomed.1;
-            return self.fail(now, [open], failure);
+            return self.fail_unplaced(now, [open], failure);
         }
         if self.generation.as_ref().is_some_and(Generation::has_more_sums) {
             return self.place_after_end(now, open);
@@ -306,7 +319,7 @@ impl Collective for Worker {
         if let Some(at) = self.waiting.iter().position(|open| open.id == operation) {
             // Those behind it would take the place of others' operations.
             let later = self.waiting.split_off(at);
-            return self.fail(now, later, Failure::TimedOut);
+            return self.fail_unplaced(now, later, Failure::TimedOut);
         }
         let Some(generation) = &mut self.generation else { return };
         let of = generation.open.iter().find(|open| open.id == operation);

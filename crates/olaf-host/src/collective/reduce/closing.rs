@@ -122,6 +122,7 @@ impl Reducer {
             let has_root = closing.culprit.is_none_or(|culprit| !open.is_from(culprit));
             if again && has_root && open.undo() {
                 self.counts.operations_again += 1;
+                self.count(-1);
                 self.waiting.push_back(open);
             } else {
                 self.fail(now, [open], failure);
@@ -130,7 +131,7 @@ impl Reducer {
         for open in waited {
             // It was to begin again after an earlier closing, or has not begun.
             if open.has_place() && closing.again_from == u32::MAX {
-                self.fail(now, [open], failure);
+                self.fail_unplaced(now, [open], failure);
             } else {
                 self.waiting.push_back(open);
             }
@@ -144,7 +145,10 @@ impl Reducer {
             return;
         };
         let Some(closing) = generation.closing else { return };
-        self.doomed.extend(generation.dooms_next());
+        if let Some(failure) = generation.dooms_next() {
+            self.doomed = (self.doomed.0 + 1, failure);
+        }
+        self.doomed.1 = closing.failure();
         let is_elastic = self.config.workers == 0;
         let number = generation.address.generation;
         self.again = (!closing.is_own && closing.reason != Reason::Unknown).then_some(Again {

@@ -9,11 +9,11 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 use olaf_engine::blocks::pool::MAX_SLOTS;
 use olaf_engine::{Instant, Refused, WorkerEvent};
-use olaf_wire::Refusal;
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::{
     ALL, Address, Join, MAX_RANKS, ReducePacket, Welcome, WelcomeCode, datagram_len,
 };
+use olaf_wire::{Refusal, operations_after, operations_ahead};
 
 /// A join is repeated after this time, then after twice as long, and so on.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
@@ -68,6 +68,7 @@ impl Reducer {
             datagram_bytes: self.config.datagram_bytes,
             sent_at_us: micros(now),
             nonce: self.joining.nonce,
+            operation: self.count_of_join(),
         };
         Some(join.emit(buf))
     }
@@ -145,7 +146,7 @@ impl Reducer {
         self.tell(WorkerEvent::JoinRefused(code));
         self.quiet.excuse();
         let waiting = core::mem::take(&mut self.waiting);
-        self.fail(now, waiting, Failure::Refused(code));
+        self.fail_unplaced(now, waiting, Failure::Refused(code));
     }
 
     /// A generation begins.
@@ -163,13 +164,36 @@ impl Reducer {
         let waiting = core::mem::take(&mut self.waiting);
         match self.again.take().and_then(|again| again.contradicts(welcome)) {
             Some(failure) => self.fail(now, waiting, failure),
-            None => self.place_all(now, waiting),
+            None => self.place_all(now, waiting, welcome.operation),
         }
     }
 
-    fn place_all(&mut self, now: Instant, waiting: VecDeque<Open>) {
+    /// The count that a join says: of the operations that have begun, and of those that fail when they begin.
+    fn count_of_join(&self) -> u32 {
+        let begun = self.begun.filter(|_| self.joining.generation != 0);
+        begun.map_or(0, |begun| operations_after(begun, self.doomed.0))
+    }
+
+    fn place_all(&mut self, now: Instant, waiting: VecDeque<Open>, furthest: u32) {
+        if self.config.workers > 0 {
+            self.align(furthest);
+        }
         for open in waiting {
-            self.place(now, open);
+            match self.is_doomed() {
+                Some(failure) => self.fail_unplaced(now, [open], failure),
+                None => self.place(now, open),
+            }
+        }
+    }
+
+    /// Operations of a fixed job fail that the program that is the furthest has begun and this one has not.
+    fn align(&mut self, furthest: u32) {
+        let known = self.doomed.0;
+        let behind = self.begun.map_or(0, |begun| operations_ahead(furthest, begun));
+        self.doomed.0 = u32::try_from(behind).unwrap_or(0).max(known);
+        if self.doomed.0 == known {
+            // A newcomer is where the others are. So is an end that the switch does not believe.
+            self.begun = Some(operations_after(furthest, known.wrapping_neg()));
         }
     }
 
@@ -178,8 +202,9 @@ impl Reducer {
         let Some(generation) = &mut self.generation else { return };
         match generation.place(&mut open) {
             Ok(()) => generation.begin(open),
-            Err(failure) => return self.fail(now, [open], failure),
+            Err(failure) => return self.fail_unplaced(now, [open], failure),
         }
+        self.count(1);
         self.asking.awaits(now, self.path.patience());
         self.take_early(now);
     }

@@ -272,7 +272,7 @@ impl Reducer {
                 self.waiting.push_front(open);
                 break;
             }
-            self.fail(now, [open], Failure::SwitchSilent);
+            self.fail_unplaced(now, [open], Failure::SwitchSilent);
         }
         if matches!(self.standing, Standing::Left | Standing::Refused(_)) {
             self.quiet.excuse();

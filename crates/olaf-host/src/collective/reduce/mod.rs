@@ -40,6 +40,7 @@ use olaf_engine::report::{self, Report};
 use olaf_engine::{
     Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why, WorkerEvent,
 };
+use olaf_wire::operations_after;
 use olaf_wire::reduce::{ALL, Address, LaneType, Leave};
 use operations::Open;
 use statistics::Counts;
@@ -58,8 +59,10 @@ pub struct Reducer {
     waiting: VecDeque<Open>,
     /// How the last generation ended, until the next begins.
     again: Option<Again>,
-    /// The operations that begin next fail: they failed at the other workers.
-    doomed: VecDeque<Failure>,
+    /// The count of operations that the program has begun in the job; none before its first generation.
+    begun: Option<u32>,
+    /// The number of operations that begin next and fail, because they failed at the other workers; and how.
+    doomed: (u32, Failure),
     leaving: Leaving,
     done: VecDeque<Done>,
     next_id: u64,
@@ -81,7 +84,8 @@ impl Reducer {
             generation: None,
             waiting: VecDeque::new(),
             again: None,
-            doomed: VecDeque::new(),
+            begun: None,
+            doomed: (0, Failure::NotJoined),
             leaving: Leaving::default(),
             done: VecDeque::new(),
             next_id: 0,
@@ -99,6 +103,7 @@ impl Reducer {
     pub fn join(&mut self, now: Instant) {
         if !matches!(self.standing, Standing::Joining { .. } | Standing::In { .. }) {
             self.generation = None;
+            self.begun = None;
             self.begin_to_join(now, 0);
         }
     }
@@ -124,7 +129,7 @@ impl Reducer {
         self.fail(now, waiting, Failure::NotJoined);
         self.standing = Standing::Left;
         self.again = None;
-        self.doomed.clear();
+        (self.begun, self.doomed.0) = (None, 0);
         self.window.forget();
         self.quiet.excuse();
         self.asking.stop();
@@ -153,6 +158,30 @@ impl Reducer {
             self.events.pop_front();
         }
         self.events.push_back(event);
+    }
+
+    /// Operations end that have no place in a generation.
+    fn fail_unplaced(
+        &mut self,
+        now: Instant,
+        open: impl IntoIterator<Item = Open>,
+        failure: Failure,
+    ) {
+        for open in open {
+            self.count(1);
+            self.fail(now, [open], failure);
+        }
+    }
+
+    /// So many operations more have begun in the job; negative: they are to begin again.
+    fn count(&mut self, more: i32) {
+        self.begun = self.begun.map(|begun| operations_after(begun, more.cast_unsigned()));
+    }
+
+    /// The failure of the next operation, where it fails because of an earlier generation.
+    fn is_doomed(&mut self) -> Option<Failure> {
+        self.doomed.0 = self.doomed.0.checked_sub(1)?;
+        Some(self.doomed.1)
     }
 
     /// Ends operations with the same failure.
@@ -203,7 +232,7 @@ impl Collective for Reducer {
 
     fn begins_in(&self) -> Option<u32> {
         let generation = self.generation.as_ref().filter(|one| one.takes_operations())?;
-        self.doomed.is_empty().then_some(generation.address.generation)
+        (self.doomed.0 == 0).then_some(generation.address.generation)
     }
 
     fn other_version(&self) -> Option<u8> {
@@ -227,13 +256,12 @@ impl Collective for Reducer {
         self.next_id += 1;
         self.counts.operations += 1;
         let open = Open::new(id, now, operation);
-        let generation = self.generation.as_mut();
-        let doomed = self.doomed.pop_front().or_else(|| {
-            let generation = generation?;
+        let doomed = self.is_doomed().or_else(|| {
+            let generation = self.generation.as_mut()?;
             generation.dooms_next().or_else(|| generation.cuts(&open))
         });
         if let Some(failure) = doomed {
-            self.fail(now, [open], failure);
+            self.fail_unplaced(now, [open], failure);
         } else if self.generation.as_ref().is_some_and(Generation::takes_operations) {
             self.place(now, open);
         } else {
@@ -251,7 +279,7 @@ impl Collective for Reducer {
         if let Some(at) = self.waiting.iter().position(|open| open.id == operation) {
             // Those behind it would take the place of others' operations.
             let later = self.waiting.split_off(at);
-            self.fail(now, later, Failure::TimedOut);
+            self.fail_unplaced(now, later, Failure::TimedOut);
             return;
         }
         let open = self.generation.iter().flat_map(|generation| &generation.open);

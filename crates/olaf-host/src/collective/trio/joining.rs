@@ -145,9 +145,10 @@ impl Worker {
             let behind = welcome.newest.wrapping_sub(self.newest);
             self.doomed = if behind < 1 << 15 { behind } else { 0 };
         }
+        // Operations that are still to fail count as not begun, also if the term ends before they have.
+        self.newest = first.wrapping_sub(1).wrapping_sub(self.doomed);
         self.joining.term = number;
         self.joining.next = None;
-        self.newest = first.wrapping_sub(1);
         self.term = Some(Term {
             number,
             source,

@@ -195,6 +195,7 @@ impl Worker {
             && let Some(open) = self.waiting.pop_front()
         {
             self.doomed -= 1;
+            self.newest = self.newest.wrapping_add(1);
             let doom = self.doom;
             self.fail(now, [open], doom);
         }

@@ -3,6 +3,7 @@
 
 use super::job::*;
 use crate::common::sums::Draws;
+use crate::common::uneven;
 use core::time::Duration;
 use olaf_host::collective::{Collective, OperationId};
 use olaf_sim::Wire;
@@ -153,7 +154,15 @@ fn sums_without_stragglers_are_alike_at_all_workers() {
     assert!(partial > 30, "{partial} sums were partial: the test tests nothing");
 }
 
-/// Generations end again before the workers that are behind have begun what failed at the others.
+#[test]
+fn however_often_a_worker_comes_and_goes_no_operation_meets_a_later_one() {
+    uneven::run(|seed, draws| {
+        let setting = setting(seed, draws);
+        (setting.workers, Job::new(setting))
+    });
+}
+
+/// The same where the workers end generations themselves.
 #[test]
 fn however_often_a_generation_ends_each_operation_ends_alike_at_all_workers() {
     let (mut sums, mut failures) = (0, 0);

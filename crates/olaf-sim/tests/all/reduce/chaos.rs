@@ -3,6 +3,7 @@
 
 use super::job::*;
 use crate::common::sums::Draws;
+use crate::common::uneven;
 use core::time::Duration;
 use olaf_host::collective::{Collective, OperationId, Reducer};
 use olaf_sim::Wire;
@@ -116,4 +117,13 @@ fn operations_end_whenever_the_switch_restarts() {
         }
         job.accounts();
     }
+}
+
+#[test]
+fn however_often_a_generation_ends_no_operation_meets_a_later_one() {
+    uneven::run(|seed, draws| {
+        let is_elastic = draws.below(2) == 0;
+        let setting = setting(seed, draws, is_elastic);
+        (setting.workers, Job::new(setting))
+    });
 }

@@ -3,6 +3,7 @@
 
 use super::job::*;
 use crate::common::sums::Draws;
+use crate::common::uneven;
 use core::time::Duration;
 use olaf_host::collective::OperationId;
 use olaf_sim::Wire;
@@ -131,4 +132,15 @@ fn operations_end_whenever_the_switch_restarts() {
         }
         job.accounts();
     }
+}
+
+#[test]
+fn however_often_a_term_ends_no_operation_meets_a_later_one() {
+    uneven::run(|seed, draws| {
+        let mut setting = setting(seed, draws);
+        if draws.below(2) == 0 {
+            setting.lower = vec![1, setting.workers - 1];
+        }
+        (setting.workers, Job::new(setting))
+    });
 }

@@ -17,6 +17,7 @@ fn joins(trace: &mut Trace, number: u32, workers: u32, datagram_bytes: u32) -> V
         datagram_bytes,
         sent_at_us: 0,
         nonce: 0,
+        operation: 0,
     };
     let mut buf = [0; 64];
     let len = join.emit(&mut buf);

@@ -1,7 +1,7 @@
 //! Counts of operations: how far a worker's program is in its job.
 //!
 //! Each program counts the operations that it has begun in the job, over all generations. Counts are modulo 2^31, so
-//! that none is [`ANY`](super::ANY), and of two counts the one less than 2^30 behind the other is behind it.
+//! that none is [`iswitch::ANY`](crate::iswitch::ANY), and a count is behind those that are less than 2^30 more.
 
 const MODULUS: u32 = 1 << 31;
 
