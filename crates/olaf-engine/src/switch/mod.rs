@@ -6,7 +6,6 @@ mod links;
 pub mod native;
 mod non_finite;
 mod operations;
-mod places;
 pub mod reduce;
 pub mod trio;
 

@@ -5,6 +5,7 @@ use olaf_host::Refused;
 use olaf_host::collective::atp::{AtpServer, ServerConfig};
 use olaf_wire::Session;
 use olaf_wire::atp::{AtpPacket, Header, Join, Key, Leave, Welcome};
+use olaf_wire::reduce::WelcomeCode;
 
 const NOW: Instant = Instant(1 << 40);
 const PEER: PeerId = PeerId(1);
@@ -208,4 +209,34 @@ fn a_flood_of_packets_that_come_again_is_answered_in_part() {
     assert!(of.refused["too_often"] > 9_000, "{of:?}");
     let fates = of.gradients;
     assert_eq!(fates.received, fates.singles + fates.sums + fates.late + fates.refused);
+}
+
+#[test]
+fn one_address_keeps_no_place_from_a_new_job() {
+    let config = ServerConfig { jobs: 3, ..ServerConfig::default() };
+    let mut server = AtpServer::new(config, 5).unwrap();
+    let mut joins = |job, rank, peer| {
+        let mut buf = [0; 512];
+        let session = Session(100 * peer + 10 * u32::from(job) + rank);
+        let len = Join { job, session, rank, ..join(0) }.emit(&mut buf);
+        let verdict = server.handle_packet(NOW, Source::end(PeerId(peer)), &buf[..len]);
+        let jobs = server.statistics().jobs;
+        (verdict, jobs.iter().any(|of| of.job == job && of.generation.is_some()))
+    };
+    let full = Verdict::Drop(DropReason::End(Refused::NotAdmitted(WelcomeCode::Full)));
+    for job in 100..103 {
+        assert_eq!(joins(job, 0, 66), (Verdict::Absorb, false));
+    }
+    assert_eq!(joins(103, 0, 66), (full, false), "the stranger itself has the most");
+    assert_eq!(joins(1, 0, 1), (Verdict::Absorb, false));
+    for job in 100..103 {
+        joins(job, 0, 66);
+    }
+    assert_eq!(joins(1, 1, 2), (Verdict::Absorb, true), "its first worker has waited");
+    // One that has begun gives way to nobody.
+    for (job, peer) in [(2, 3), (3, 5)] {
+        joins(job, 0, peer);
+        assert_eq!(joins(job, 1, peer + 1), (Verdict::Absorb, true));
+    }
+    assert_eq!(joins(4, 0, 7), (full, false));
 }

@@ -7,7 +7,7 @@ use crate::engine::{Receivers, Source, Verdict};
 use crate::event::SumEvent;
 use crate::ids::{JobId, PeerId};
 use crate::party::Allowance;
-use crate::switch::places::gives_way;
+use crate::party::gives_way;
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;

@@ -9,7 +9,7 @@ use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
 use crate::event::SumEvent;
 use crate::ids::{JobId, PeerId, Session};
-use crate::switch::places::gives_way;
+use crate::party::gives_way;
 use crate::time::Instant;
 use alloc::vec::Vec;
 use olaf_wire::iswitch::{

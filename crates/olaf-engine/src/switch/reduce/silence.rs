@@ -7,7 +7,7 @@ use super::job::Job;
 use crate::drop::DropReason;
 use crate::ids::{JobId, PeerId};
 use crate::party::GONE;
-use crate::switch::places::gives_way;
+use crate::party::gives_way;
 use crate::time::Instant;
 use alloc::vec::Vec;
 use core::time::Duration;

@@ -12,7 +12,7 @@ use crate::engine::{Receivers, Source, Verdict};
 use crate::event::SumEvent;
 use crate::ids::{JobId, PeerId, Session};
 use crate::party::Draws;
-use crate::switch::places::gives_way;
+use crate::party::gives_way;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

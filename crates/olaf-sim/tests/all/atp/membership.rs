@@ -252,3 +252,24 @@ fn however_often_workers_come_and_go_no_operation_meets_a_later_one() {
         (workers, Jobs::new(Setting { seed, racks, wire, ..Setting::default() }))
     });
 }
+
+#[test]
+fn a_worker_that_was_cut_off_gets_the_results_that_it_lacks() {
+    let mut jobs = Jobs::new(Setting::default());
+    jobs.run_for(50 * MS);
+    let (wire, victim) = (jobs.setting.wire, worker(0, 2));
+    let cut = Wire { loss: 1.0, ..wire };
+    jobs.net.join_one_way(TOP, victim, cut);
+    let task = Task::sum(62 * 4, 0);
+    jobs.begin_all(0, task);
+    jobs.run_for(100 * MS);
+    assert_eq!(outcome(&jobs, 0, 0), Ok(()), "its fragments came");
+    // Long enough that the switch forgets it, and that the server ends the generation.
+    jobs.net.join(victim, TOP, cut);
+    jobs.run_for(3000 * MS);
+    assert_eq!(jobs.switch(TOP).statistics().jobs[0].workers, 2);
+    jobs.net.join(victim, TOP, wire);
+    jobs.run_until_done(1000 * MS);
+    jobs.all_are_right(0, &[task]);
+    jobs.accounts();
+}

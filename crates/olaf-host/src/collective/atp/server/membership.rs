@@ -4,7 +4,7 @@ use super::AtpServer;
 use super::job::{End, Generation, Job, Member};
 use crate::collective::atp::factors::Factors;
 use alloc::vec::Vec;
-use olaf_engine::party::GONE;
+use olaf_engine::party::{GONE, gives_way};
 use olaf_engine::{Instant, JobId, PeerId, Receivers, Refused, SumEvent};
 use olaf_wire::atp::offsets::{SHORT_LEVELS, TENSOR_BITS, VALUE, upper};
 use olaf_wire::atp::{ANY, AtpPacket, Closed, Join, LEVELS, Leave, Welcome};
@@ -45,8 +45,9 @@ impl AtpServer {
         match self.admit(now, peer, &join) {
             Ok(()) => self.begin(now, of),
             Err(Answer::Closed(life, end)) => {
-                if join.generation == 0 {
-                    // Its welcome was lost. It believes the end only of a generation that it knows.
+                if end.reason != Reason::Unknown {
+                    // It is a member. Its welcome may be lost, and it believes the end only of a generation that it knows. Or
+                    // its switch has forgotten it, and copies it no results before another welcome.
                     self.answer(now, peer, &join, WelcomeCode::Welcome);
                 }
                 self.tell_closed(now, of, &[peer], life, end);
@@ -75,10 +76,8 @@ impl AtpServer {
         if self.jobs.get(&of).is_some_and(|job| !job.agrees(join) && is_over(job)) {
             self.jobs.remove(&of);
         }
-        if !self.jobs.contains_key(&of) && self.jobs.len() >= self.config.jobs as usize {
-            let over = self.jobs.iter().find(|(_, job)| is_over(job)).map(|(over, _)| *over);
-            let over = over.ok_or(Answer::Code(WelcomeCode::Full))?;
-            self.jobs.remove(&over);
+        if !self.jobs.contains_key(&of) && !self.has_room_for_a_job(now, peer) {
+            return Err(Answer::Code(WelcomeCode::Full));
         }
         let job = self.jobs.entry(of).or_insert_with(|| Job::new(join));
         if !job.agrees(join) {
@@ -137,6 +136,27 @@ impl AtpServer {
         let is_complete = job.lobby.len() == job.workers as usize;
         let is_open = job.current.as_ref().is_some_and(|current| current.end.is_none());
         if is_complete && !is_open { Ok(()) } else { Err(Answer::Code(WelcomeCode::Waiting)) }
+    }
+
+    /// Whether one more job may come to be. A job that nobody is in, or that never began, gives way to it.
+    fn has_room_for_a_job(&mut self, now: Instant, peer: PeerId) -> bool {
+        if self.jobs.len() < self.config.jobs as usize {
+            return true;
+        }
+        let silence = self.config.silence;
+        let over = self.jobs.iter().find(|(_, job)| job.is_deserted(now, silence));
+        if let Some(over) = over.map(|(over, _)| *over) {
+            self.jobs.remove(&over);
+            return true;
+        }
+        let unbegun = self.jobs.iter().filter(|(_, job)| job.current.is_none());
+        let peers = |job: &Job| job.lobby.values().map(|member| member.peer).collect();
+        let unbegun: Vec<_> = unbegun.map(|(of, job)| (*of, peers(job))).collect();
+        let Some(of) = gives_way(peer, &unbegun) else { return false };
+        let waiting = self.jobs.remove(&of).map_or(0, |job| job.lobby.len());
+        let full = Refused::NotAdmitted(WelcomeCode::Full);
+        *self.counts.refused.entry(full.name()).or_default() += waiting as u64;
+        true
     }
 
     /// Begins a generation of the workers in the lobby.

@@ -1,4 +1,4 @@
-//! Which job gives its place to a new one, where a switch that sums has all its jobs.
+//! Which job gives its place to a new one, where a party that sums has all its jobs.
 
 use crate::ids::PeerId;
 use alloc::collections::BTreeMap;
@@ -9,7 +9,8 @@ use alloc::vec::Vec;
 /// fewest. The job whose address has the most gives way, if the peer has fewer.
 ///
 /// Example: A waits in jobs 1, 2 and 3, and B in job 3 alone. C takes the place of job 1 or 2.
-pub(super) fn gives_way<Id: Copy>(peer: PeerId, unbegun: &[(Id, Vec<PeerId>)]) -> Option<Id> {
+#[must_use]
+pub fn gives_way<Id: Copy>(peer: PeerId, unbegun: &[(Id, Vec<PeerId>)]) -> Option<Id> {
     let mut held: BTreeMap<PeerId, usize> = BTreeMap::new();
     for waiting in unbegun.iter().flat_map(|(_, peers)| peers) {
         *held.entry(*waiting).or_default() += 1;
