@@ -166,7 +166,8 @@ fn however_often_a_worker_comes_and_goes_no_operation_meets_a_later_one() {
 #[test]
 fn however_often_a_generation_ends_each_operation_ends_alike_at_all_workers() {
     let (mut sums, mut failures) = (0, 0);
-    for seed in 0..40 {
+    let seeds = olaf_samples::cases(40);
+    for seed in 0..seeds.into() {
         let draws = &mut Draws(3000 + seed);
         let setting = setting(seed, draws);
         let workers = setting.workers;
@@ -205,5 +206,6 @@ fn however_often_a_generation_ends_each_operation_ends_alike_at_all_workers() {
         }
         job.accounts();
     }
-    assert!(sums > 300 && failures > 300, "{sums} sums, {failures} failures: this tests nothing");
+    let is_mixed = sums > 5 * seeds && failures > 5 * seeds;
+    assert!(is_mixed, "{sums} sums and {failures} failures of {seeds} jobs: this tests nothing");
 }
