@@ -24,8 +24,8 @@ pub struct Join {
     pub sent_at_us: u32,
     /// The number of the newest welcome, which proves the sender's address; 0: none yet.
     pub nonce: u32,
-    /// Of a fixed job: the count of operations that the sender's program has begun in the job
-    /// ([`operations_after`](crate::operations_after)). 0 where the address names no generation.
+    /// The count of operations that the sender's program has begun in the job and that begin in no later generation
+    /// again ([`operations_after`](crate::operations_after)). 0 where the address names no generation.
     pub operation: u32,
 }
 
@@ -127,9 +127,8 @@ pub struct Welcome {
     pub address: Address,
     /// What became of the join.
     pub code: WelcomeCode,
-    /// Of an elastic job: the operation with which the generation begins, by its number in the generation before; 0
-    /// in the job's first. Of a fixed job: the count of operations of the program that is the furthest
-    /// ([`operations_after`](crate::operations_after)). In the new generation the operation has number 0.
+    /// The count of operations of the program that is the furthest ([`operations_after`](crate::operations_after)). The
+    /// operation behind them has number 0 in the generation.
     pub operation: u32,
     /// Ranks of the generation; 0 while that is open.
     pub workers: u32,

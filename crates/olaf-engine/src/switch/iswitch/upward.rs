@@ -57,19 +57,22 @@ impl Switch {
         }
     }
 
-    /// Passes a Help or an FBcast on.
+    /// Passes a Help or an FBcast on. Of a generation that has ended, the results before its end can still be had.
     pub(super) fn ask_above(&mut self, now: Instant, id: JobId, verb: Action, asked: &Packets) {
         if asked.mask == 0 || self.out.above().is_none() {
             return;
         }
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let Some(current) = &job.current else { return };
-        let Some(generation) = current.above.filter(|_| current.end.is_none()) else { return };
+        let is_over = verb == Action::FBcast && current.end.is_some();
+        let Some(generation) = current.above.filter(|_| !is_over) else { return };
         job.upward.waiting_since.get_or_insert(now);
         let own = current.table.first_incomplete();
         let base = asked.index.max(own);
         let shift = base - asked.index;
         let mask = if shift < 64 { asked.mask >> shift } else { 0 };
+        let room = current.end.map_or(u64::MAX, |end| end.index.saturating_sub(base));
+        let mask = if room < 64 { mask & ((1 << room) - 1) } else { mask };
         if mask == 0 {
             return;
         }

@@ -82,8 +82,7 @@ pub(super) struct Generation {
     /// Lanes that an operation may have.
     pub(super) most_lanes: u64,
     pub(super) end: Option<End>,
-    /// Of an elastic job: the operation, by its number in the generation before, that became this one's first. Of a fixed
-    /// one: the count of operations of the program that was the furthest.
+    /// The count of operations of the program that was the furthest.
     pub(super) began_with: u32,
     /// Pieces that found their cells occupied, by rank. Their senders wait for the cells.
     occupied: BTreeMap<u32, Blocks>,

@@ -138,8 +138,7 @@ impl Job {
         each.fold(0, u32::saturating_add)
     }
 
-    /// The count of operations of the program that is the furthest, in a fixed job; none: no candidate's program
-    /// has begun any.
+    /// The count of operations of the program that is the furthest; none: no candidate's program has begun any.
     pub(super) fn operations(&self) -> Option<u32> {
         let counts = self.lobby.iter().filter_map(|(session, of)| Some((session, of.operations?)));
         let Some(current) = &self.current else {

@@ -293,12 +293,7 @@ impl Switch {
         let deadline = asked.map(|us| Duration::from_micros(us.into()));
         let members = members.collect();
         let number = self.number_of_next(id);
-        let end = self.jobs.get(&id).and_then(|job| job.current.as_ref()?.end);
-        let began_with = match (is_fixed, from_above) {
-            (true, Some(welcome)) => welcome.operation,
-            (true, None) => operations,
-            (false, _) => end.map_or(0, |end| end.operation),
-        };
+        let began_with = from_above.map_or(operations, |welcome| welcome.operation);
         Beginning {
             job: id,
             number,

@@ -234,7 +234,7 @@ impl Switch {
             self.next_session = self.next_session.checked_add(1).unwrap_or(1);
         }
         job.upward.told = job.contributors();
-        let operation = job.operations().filter(|_| job.fixed > 0);
+        let operation = job.operations();
         let least = |of: fn(&super::job::Candidate) -> u32| {
             job.lobby.values().map(of).filter(|number| *number > 0).min().unwrap_or(0)
         };

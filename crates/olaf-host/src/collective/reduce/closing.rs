@@ -7,26 +7,7 @@ use super::{Reducer, Standing};
 use crate::collective::Failure;
 use alloc::collections::VecDeque;
 use olaf_engine::{Instant, Refused, WorkerEvent};
-use olaf_wire::reduce::{ALL, Closed, Leave, Reason, ReducePacket, Welcome};
-
-/// How the last generation ended, as the next one must confirm it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Again {
-    generation: u32,
-    closing: Closing,
-    is_elastic: bool,
-}
-
-impl Again {
-    /// The failure of the operations that wait, where the new generation does not begin with them.
-    pub(super) fn contradicts(&self, welcome: &Welcome) -> Option<Failure> {
-        let Closing { operation, again_from, .. } = self.closing;
-        let begins = welcome.operation == operation || welcome.operation == again_from;
-        // The numbers of a job's generations go up. They leave out some, so that nobody guesses the next.
-        let follows = (welcome.address.generation.wrapping_sub(self.generation) as i32) > 0;
-        (self.is_elastic && !(follows && begins)).then(|| self.closing.failure())
-    }
-}
+use olaf_wire::reduce::{ALL, Closed, Leave, Reason, ReducePacket};
 
 /// A good-bye to a generation.
 #[derive(Debug, Default)]
@@ -149,13 +130,7 @@ impl Reducer {
             self.doomed = (self.doomed.0 + 1, failure);
         }
         self.doomed.1 = closing.failure();
-        let is_elastic = self.config.workers == 0;
         let number = generation.address.generation;
-        self.again = (!closing.is_own && closing.reason != Reason::Unknown).then_some(Again {
-            generation: number,
-            closing,
-            is_elastic,
-        });
         self.abandon(&generation);
         if closing.is_own {
             let Generation { address, .. } = generation;

@@ -5,7 +5,6 @@ use super::operations::Open;
 use super::{Reducer, Standing, outgoing};
 use crate::collective::Failure;
 use crate::collective::path::{micros, since};
-use alloc::collections::VecDeque;
 use core::time::Duration;
 use olaf_engine::blocks::pool::MAX_SLOTS;
 use olaf_engine::{Instant, Refused, WorkerEvent};
@@ -162,21 +161,11 @@ impl Reducer {
         self.counts.generations += 1;
         self.joining.next = None;
         let waiting = core::mem::take(&mut self.waiting);
-        match self.again.take().and_then(|again| again.contradicts(welcome)) {
-            Some(failure) => self.fail(now, waiting, failure),
-            None => self.place_all(now, waiting, welcome.operation),
-        }
-    }
-
-    /// The count that a join says: of the operations that have begun, and of those that fail when they begin.
-    fn count_of_join(&self) -> u32 {
-        let begun = self.begun.filter(|_| self.joining.generation != 0);
-        begun.map_or(0, |begun| operations_after(begun, self.doomed.0))
-    }
-
-    fn place_all(&mut self, now: Instant, waiting: VecDeque<Open>, furthest: u32) {
-        if self.config.workers > 0 {
-            self.align(furthest);
+        let is_behind_us = self.align(welcome.operation);
+        if is_behind_us && self.config.workers == 0 {
+            // The switch does not believe this end. What waits may not be what the others begin again.
+            let failure = self.doomed.1;
+            return self.fail(now, waiting, failure);
         }
         for open in waiting {
             match self.is_doomed() {
@@ -186,15 +175,23 @@ impl Reducer {
         }
     }
 
-    /// Operations of a fixed job fail that the program that is the furthest has begun and this one has not.
-    fn align(&mut self, furthest: u32) {
+    /// The count that a join says: of the operations that have begun, and of those that fail when they begin.
+    fn count_of_join(&self) -> u32 {
+        let begun = self.begun.filter(|_| self.joining.generation != 0);
+        begun.map_or(0, |begun| operations_after(begun, self.doomed.0))
+    }
+
+    /// Operations fail that the program that is the furthest has begun and this one has not. Whether the switch says that
+    /// all are behind this one.
+    fn align(&mut self, furthest: u32) -> bool {
         let known = self.doomed.0;
-        let behind = self.begun.map_or(0, |begun| operations_ahead(furthest, begun));
-        self.doomed.0 = u32::try_from(behind).unwrap_or(0).max(known);
+        let ahead = self.begun.map(|begun| operations_ahead(furthest, begun));
+        self.doomed.0 = u32::try_from(ahead.unwrap_or(0)).unwrap_or(0).max(known);
         if self.doomed.0 == known {
             // A newcomer is where the others are. So is an end that the switch does not believe.
             self.begun = Some(operations_after(furthest, known.wrapping_neg()));
         }
+        ahead.is_some_and(|ahead| i64::from(ahead) < i64::from(known))
     }
 
     /// Gives an operation its place in the generation, and the results that are here already.

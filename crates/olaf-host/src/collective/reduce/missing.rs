@@ -262,7 +262,6 @@ impl Reducer {
             let open = core::mem::take(&mut generation.open);
             self.abandon(&generation);
             self.fail(now, open, Failure::SwitchSilent);
-            self.again = None;
             self.begin_to_join(now, generation.address.generation);
         }
         let silence = self.config.options.silence;

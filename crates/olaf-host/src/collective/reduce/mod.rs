@@ -32,7 +32,7 @@ use super::window::{Fixed, Window};
 use super::{Collective, Config, Done, Failure, Operation, OperationId, Reduction, Standing};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use closing::{Again, Leaving};
+use closing::Leaving;
 use generation::Generation;
 use joining::Joining;
 use missing::{Asking, Quiet};
@@ -57,9 +57,8 @@ pub struct Reducer {
     generation: Option<Generation>,
     /// Operations that wait for the next generation, in order.
     waiting: VecDeque<Open>,
-    /// How the last generation ended, until the next begins.
-    again: Option<Again>,
-    /// The count of operations that the program has begun in the job; none before its first generation.
+    /// The count of operations that the program has begun in the job, and that begin in no later generation again; none
+    /// before its first generation.
     begun: Option<u32>,
     /// The number of operations that begin next and fail, because they failed at the other workers; and how.
     doomed: (u32, Failure),
@@ -83,7 +82,6 @@ impl Reducer {
             joining: Joining::default(),
             generation: None,
             waiting: VecDeque::new(),
-            again: None,
             begun: None,
             doomed: (0, Failure::NotJoined),
             leaving: Leaving::default(),
@@ -128,7 +126,6 @@ impl Reducer {
         let waiting = core::mem::take(&mut self.waiting);
         self.fail(now, waiting, Failure::NotJoined);
         self.standing = Standing::Left;
-        self.again = None;
         (self.begun, self.doomed.0) = (None, 0);
         self.window.forget();
         self.quiet.excuse();

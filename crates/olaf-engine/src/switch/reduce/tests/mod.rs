@@ -356,7 +356,9 @@ fn a_worker_joins_an_elastic_job_between_two_operations() {
     assert!(
         matches!(&sent[1], (to, Out::Welcome(w)) if *to == [1] && w.code == WelcomeCode::Waiting)
     );
-    trace.joins(0, 0);
+    let mut again = join_of(JOB.0, 0, 0, 1);
+    (again.address.generation, again.operation) = (trace.generation, 1);
+    trace.joins_as(0, again);
     let sent = trace.sent();
     assert_eq!(sent.len(), 2, "{sent:?}");
     for (to, out) in sent {

@@ -117,8 +117,41 @@ fn a_restarted_switch_fails_everything() {
     assert_eq!(trace.ends().outcome, Err(failure));
     trace.begin(sum(&[5.0]));
     trace.sends(&[JOIN]);
-    trace.welcome(5, 0);
+    trace.welcome(5, 1);
     trace.sends(&[piece(0, &[5.0])]);
+}
+
+#[test]
+fn operations_that_failed_at_the_others_fail_here_however_many_generations_were_missed() {
+    for config in [config(), elastic()] {
+        let mut trace = Trace::joined(config);
+        trace.begin(sum(&[1.0]));
+        trace.closes(0, Reason::Dead, 1);
+        assert!(trace.ends().outcome.is_err());
+        trace.begin(sum(&[2.0]));
+        // In a generation that this end never heard of the others' next two operations failed.
+        trace.sends(&[JOIN]);
+        trace.welcome(GENERATION + 2, 3);
+        assert!(trace.ends().outcome.is_err());
+        trace.begin(sum(&[3.0]));
+        assert!(trace.ends().outcome.is_err());
+        trace.begin(sum(&[4.0]));
+        trace.sends(&[piece(0, &[4.0])]);
+    }
+}
+
+#[test]
+fn what_an_elastic_job_begins_again_fails_where_the_switch_does_not_believe_the_count() {
+    let mut trace = Trace::joined(elastic());
+    trace.begin(sum(&[1.0]));
+    trace.begin(sum(&[2.0]));
+    trace.closes(0, Reason::Dead, 1);
+    assert!(trace.ends().outcome.is_err());
+    trace.sends(&[JOIN]);
+    trace.welcome(GENERATION + 1, 0);
+    assert!(trace.ends().outcome.is_err());
+    trace.begin(sum(&[3.0]));
+    trace.sends(&[piece(0, &[3.0])]);
 }
 
 #[test]
