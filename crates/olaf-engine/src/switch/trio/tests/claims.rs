@@ -27,9 +27,13 @@ impl Trace {
 
     /// How far worker 0 is behind, as its next welcome says.
     fn behind(&mut self, own: u16) -> u16 {
+        self.worker_is_behind(0, own)
+    }
+
+    fn worker_is_behind(&mut self, worker: u32, own: u16) -> u16 {
         let sent = self.sent();
         let newest = sent.iter().find_map(|(to, out)| match out {
-            Out::Welcome(welcome) if to[0] == 0 && welcome.code == WelcomeCode::Welcome => {
+            Out::Welcome(welcome) if to[0] == worker && welcome.code == WelcomeCode::Welcome => {
                 Some(welcome.newest)
             }
             _ => None,
@@ -60,6 +64,34 @@ fn only_a_worker_of_the_term_says_how_far_it_is_ahead() {
     assert_eq!(behind_after(66, 2, 5), 5, "its address changed");
     assert_eq!(behind_after(66, 50, 5), 0, "a newcomer");
     assert_eq!(behind_after(1, 2, 30_000), 1024, "no pieces of these came");
+}
+
+#[test]
+fn a_worker_that_never_heard_of_a_term_is_behind_by_what_began_in_it() {
+    let mut trace = Trace::with(2, 0);
+    let leaves = |trace: &mut Trace| {
+        let (term, session) = (trace.term, Session(1));
+        let leave = Leave { job: JOB, term, source: 0, session, reason: Reason::Left };
+        trace.recv(0, |buf| leave.emit(buf));
+        trace.sent();
+    };
+    let begun =
+        |trace: &Trace, newest| Hello { source: 0, session: Session(1), ..trace.claim(newest) };
+    leaves(&mut trace);
+    // Worker 0 has begun three operations more than worker 1.
+    let own = trace.first.wrapping_add(1);
+    let of_first_term = trace.claim(own);
+    let known = begun(&trace, own.wrapping_add(3));
+    trace.says_hello(0, &known);
+    trace.says_hello(1, &of_first_term);
+    assert_eq!(trace.worker_is_behind(1, own), 3);
+    // Two more begin in the next term, of which worker 1 does not hear.
+    let first = trace.first;
+    leaves(&mut trace);
+    let known = begun(&trace, first.wrapping_add(1));
+    trace.says_hello(0, &known);
+    trace.says_hello(1, &of_first_term);
+    assert_eq!(trace.worker_is_behind(1, own), 5);
 }
 
 #[test]
