@@ -25,7 +25,7 @@
 /// First bytes of every datagram of `reduce`.
 pub const MAGIC: [u8; 4] = *b"OLFR";
 /// Version of the format this crate reads and writes.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Bytes of every header: a cache line, so that the lanes of a complete sum start at one.
 pub const HEADER: usize = 64;
 
