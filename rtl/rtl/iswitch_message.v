@@ -77,7 +77,7 @@ generate
 endgenerate
 
 wire bare = code == 0 && what == 0;
-wire join_fits = (length == 36 || (length == 40 && has_number)) && code == 1 && what <= 1
+wire join_fits = (length == 36 || (length == 40 && has_number)) && code == 2 && what <= 1
     && wide_workers != 0 && wide_workers <= MAX_WORKERS
     && wide_contributors != 0 && wide_contributors <= wide_workers && packet_floats != 0;
 wire leave_fits = length == 12 && bare;

@@ -76,7 +76,7 @@ class Reduce(Format):
     @staticmethod
     def _head(kind: int, who: Name, *, operation: int = 0, block: int = 0) -> bytearray:
         names = (who.job, who.generation, who.rank, who.session, operation, block)
-        return bytearray(b"OLFR" + struct.pack(">BBHIIIIII", 1, kind, 0, *names) + bytes(32))
+        return bytearray(b"OLFR" + struct.pack(">BBHIIIIII", 2, kind, 0, *names) + bytes(32))
 
     datagram_bytes: ClassVar[int] = 1472
     """What the path takes, as joins say."""
@@ -192,7 +192,7 @@ class Iswitch(Format):
     def join(self, who: Name, nonce: int = 0) -> Datagram:
         numbers = (who.job, who.session, who.rank, who.workers, 1, 366, ANY, 1)
         proof = struct.pack(">I", nonce) if nonce else b""
-        return self._control(1, who, struct.pack(">8I", *numbers) + proof, code=1)
+        return self._control(1, who, struct.pack(">8I", *numbers) + proof, code=2)
 
     def nonce_of(self, answer: bytes) -> int:
         return int(struct.unpack_from(">I", answer, 48)[0]) if len(answer) == 52 else 0

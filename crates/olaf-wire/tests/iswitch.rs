@@ -54,10 +54,10 @@ fn a_control_message_is_refused_by_name() {
     assert_eq!(refusal(&[]), Refusal::Truncated { have: 0, need: 4 });
     assert_eq!(refusal(&[0]), Refusal::UnknownKind(0));
     assert_eq!(refusal(&[9; 40]), Refusal::UnknownKind(9));
-    assert_eq!(refusal(&control(1, 1, 0, 35)), Refusal::Truncated { have: 35, need: 36 });
-    assert_eq!(refusal(&control(1, 2, 0, 36)), Refusal::WrongVersion { have: 2, speaks: 1 });
-    assert_eq!(refusal(&control(1, 1, 2, 36)), Refusal::BadField("sender"));
-    assert_eq!(refusal(&control(1, 1, 0, 36)), Refusal::BadField("workers"));
+    assert_eq!(refusal(&control(1, 2, 0, 35)), Refusal::Truncated { have: 35, need: 36 });
+    assert_eq!(refusal(&control(1, 1, 0, 36)), Refusal::WrongVersion { have: 1, speaks: 2 });
+    assert_eq!(refusal(&control(1, 2, 2, 36)), Refusal::BadField("sender"));
+    assert_eq!(refusal(&control(1, 2, 0, 36)), Refusal::BadField("workers"));
     assert_eq!(refusal(&control(3, 0, 0, 5)), Refusal::Oversized { have: 5, need: 4 });
     assert_eq!(refusal(&control(3, 1, 0, 4)), Refusal::BadField("unused"));
     assert_eq!(refusal(&control(4, 0, 0, 8)), Refusal::BadField("h"));
@@ -66,10 +66,10 @@ fn a_control_message_is_refused_by_name() {
     assert_eq!(refusal(&control(8, 0, 4, 16)), Refusal::BadField("outcome"));
     assert_eq!(refusal(&control(8, 1, 0, 16)), Refusal::BadField("action"));
     assert_eq!(refusal(&control(8, 1, 1, 16)), Refusal::Truncated { have: 16, need: 48 });
-    let mut other = control(1, 2, 0, 40);
+    let mut other = control(1, 1, 0, 40);
     other[11] = 5;
     assert_eq!(join_of_another_version(&other), Some(Session(5)));
-    assert_eq!(join_of_another_version(&control(1, 1, 0, 36)), None);
+    assert_eq!(join_of_another_version(&control(1, 2, 0, 36)), None);
     let mut far = control(6, 0, 0, 24);
     far[8..16].copy_from_slice(&(MAX_INDEX - 63).to_be_bytes());
     assert_eq!(refusal(&far), Refusal::BadField("index"), "a packet that no Seg can name");

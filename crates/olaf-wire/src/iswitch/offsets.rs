@@ -45,7 +45,7 @@ pub const MAX_WORKERS_OF_NUMBERED: u32 = 1 << 10;
 /// Any rank, no worker, or no number.
 pub const ANY: u32 = u32::MAX;
 /// The version of the Values.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 pub(super) const GENERATION_SHIFT: u32 = 56;
 pub(super) const LAST_SHIFT: u32 = 55;

@@ -204,7 +204,7 @@ fn other_versions_kinds_and_flags_are_refused_by_name() {
     for (message, at, value, refusal) in [
         (&piece, 0, b'X', Refusal::NotOurs),
         (&piece, 3, b'F', Refusal::NotOurs),
-        (&piece, common::VERSION, 2, Refusal::WrongVersion { have: 2, speaks: 1 }),
+        (&piece, common::VERSION, 1, Refusal::WrongVersion { have: 1, speaks: 2 }),
         (&piece, common::KIND, 0, Refusal::UnknownKind(0)),
         (&piece, common::KIND, 9, Refusal::UnknownKind(9)),
         (&piece, common::FLAGS, 1, Refusal::UnknownFlags(0x100)),
@@ -230,7 +230,7 @@ fn a_join_of_another_version_tells_its_sender() {
     };
     let mut bytes = Message::Join(join).written();
     assert_eq!(join_of_another_version(&bytes), None);
-    bytes[common::VERSION] = 2;
+    bytes[common::VERSION] = 1;
     assert_eq!(join_of_another_version(&bytes), Some(ADDRESS));
     assert_eq!(join_of_another_version(&bytes[..HEADER - 1]), None);
     bytes[common::KIND] = 1;
