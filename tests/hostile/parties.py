@@ -123,6 +123,11 @@ class Honest:
     def progress(self, pushes: int) -> float:
         """By how much that number of pushes moved the model."""
         self.push()
+        # If the answer to an earlier push were still on its way, each push would be of the model
+        # before the newest one, and count as stale.
+        for _ in range(3):
+            if self.client.wait(self.version, 0.1) is not None:
+                self.version = self.client.pull([self.model], self.version) or self.version
         before = float(self.model[0])
         for _ in range(pushes):
             self.push()
