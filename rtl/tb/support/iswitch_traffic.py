@@ -21,6 +21,7 @@ PACKAGE = Path(__file__).resolve().parents[3] / "python"
 CONTROL_CLASS, DATA_CLASS, CONGESTED = 0x2B << 2, 0x23 << 2, 3
 JOIN, LEAVE, RESET, SET_H, FBCAST, HELP, HALT, ACK = range(1, 9)
 ANY = 0xFFFFFFFF
+VERSION = 2
 DOWNLINK = 1
 # The time moves with the datagrams, so that no member draws more than the software allows. No
 # worker is silent.
@@ -64,7 +65,7 @@ def join(job: int, session: int, workers: int, **other: int) -> bytes:
     number = other.get("number", 0)
     return struct.pack(
         ">BBBBIIIIIIII",
-        *(JOIN, about["generation"], 1, about["sender"], job, session, about["rank"], workers),
+        *(JOIN, about["generation"], VERSION, about["sender"], job, session, about["rank"], workers),
         *(about["contributors"], other.get("packet_floats", 14), other.get("operations", ANY), 7),
     ) + (struct.pack(">I", number) if number else b"")
 

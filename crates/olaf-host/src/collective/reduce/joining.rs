@@ -168,7 +168,7 @@ impl Reducer {
             return self.fail(now, waiting, failure);
         }
         for open in waiting {
-            match self.is_doomed() {
+            match self.doom_next() {
                 Some(failure) => self.fail_unplaced(now, [open], failure),
                 None => self.place(now, open),
             }

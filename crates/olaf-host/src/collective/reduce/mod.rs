@@ -175,8 +175,8 @@ impl Reducer {
         self.begun = self.begun.map(|begun| operations_after(begun, more.cast_unsigned()));
     }
 
-    /// The failure of the next operation, where it fails because of an earlier generation.
-    fn is_doomed(&mut self) -> Option<Failure> {
+    /// Takes the next operation from those that fail because of an earlier generation. How it fails.
+    fn doom_next(&mut self) -> Option<Failure> {
         self.doomed.0 = self.doomed.0.checked_sub(1)?;
         Some(self.doomed.1)
     }
@@ -253,7 +253,7 @@ impl Collective for Reducer {
         self.next_id += 1;
         self.counts.operations += 1;
         let open = Open::new(id, now, operation);
-        let doomed = self.is_doomed().or_else(|| {
+        let doomed = self.doom_next().or_else(|| {
             let generation = self.generation.as_mut()?;
             generation.dooms_next().or_else(|| generation.cuts(&open))
         });
