@@ -374,6 +374,7 @@ impl Jobs {
 
 impl Uneven for Jobs {
     type End = Worker;
+    const FAIL_ALIKE: bool = true;
 
     fn net(&mut self) -> &mut Network {
         &mut self.net

@@ -1,6 +1,7 @@
 //! Workers, switches and servers that die, come back, leave and move.
 
 use super::job::*;
+use crate::common::sums::some_wire;
 use crate::common::uneven;
 use core::time::Duration;
 use olaf_host::collective::atp::{Options, Worker};
@@ -241,13 +242,7 @@ fn a_worker_waits_for_the_others_and_operations_wait_for_it() {
 fn however_often_workers_come_and_go_no_operation_meets_a_later_one() {
     uneven::run(|seed, draws| {
         let workers = 2 + draws.below(4) as u32;
-        let wire = Wire {
-            loss: draws.below(6) as f64 / 100.0,
-            duplication: draws.below(3) as f64 / 100.0,
-            delay: Duration::from_micros(50 + draws.below(2000)),
-            jitter: Duration::from_micros(draws.below(100)),
-            ..Wire::default()
-        };
+        let wire = some_wire(draws);
         let racks = if draws.below(2) == 0 { vec![workers] } else { vec![1, workers - 1] };
         (workers, Jobs::new(Setting { seed, racks, wire, ..Setting::default() }))
     });

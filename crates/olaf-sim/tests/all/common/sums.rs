@@ -3,8 +3,8 @@
 use olaf_engine::PeerId;
 use olaf_engine::party::Chance;
 use olaf_host::collective::{Collective, Done, Failure, Operation, OperationId, Reduction, Sum};
-use olaf_sim::Network;
 use olaf_sim::network::Node;
+use olaf_sim::{Network, Wire};
 use olaf_wire::reduce::LaneType;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -57,6 +57,17 @@ pub(crate) fn proofs(seed: u64, life: u32) -> Option<Chance> {
     let mut draws = Draws(seed ^ u64::from(life));
     let chance: Chance = Box::new(move || draws.below(1 << 32) as u32);
     Some(chance).filter(|_| seed.is_multiple_of(2))
+}
+
+/// A wire that loses and repeats some datagrams.
+pub(crate) fn some_wire(draws: &mut Draws) -> Wire {
+    Wire {
+        loss: draws.below(6) as f64 / 100.0,
+        duplication: draws.below(3) as f64 / 100.0,
+        delay: Duration::from_micros(50 + draws.below(2000)),
+        jitter: Duration::from_micros(draws.below(100)),
+        ..Wire::default()
+    }
 }
 
 /// Draws of a seed.

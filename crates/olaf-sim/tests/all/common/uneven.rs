@@ -19,7 +19,7 @@ pub(crate) trait Uneven {
     /// Its worker's end.
     type End: Collective + Node;
     /// Whether an operation that fails at one worker fails at all.
-    const FAIL_ALIKE: bool = true;
+    const FAIL_ALIKE: bool;
 
     fn net(&mut self) -> &mut Network;
     fn peer(end: u32) -> PeerId;
@@ -105,3 +105,45 @@ fn to_the_end<J: Uneven>(job: &mut J, draws: &mut Draws, others: &[u32], lanes: 
         }
     }
 }
+
+/// [`Uneven`] for the module's `Job`: its worker, whether operations fail alike, and what makes an operation of a task.
+macro_rules! uneven {
+    ($end:ty, $fail_alike:literal, $operation:expr) => {
+        impl crate::common::uneven::Uneven for Job {
+            type End = $end;
+            const FAIL_ALIKE: bool = $fail_alike;
+
+            fn net(&mut self) -> &mut Network {
+                &mut self.net
+            }
+            fn peer(end: u32) -> PeerId {
+                peer(end)
+            }
+            fn open_operations(end: &$end) -> usize {
+                end.open_operations()
+            }
+            fn operation(end: u32, lanes: usize, number: u32) -> Operation {
+                let of: fn(Task, u32) -> Operation = $operation;
+                of(Task::sum(lanes, number), end)
+            }
+            fn expected(lanes: usize, number: u32, ends: &[u32]) -> Vec<f32> {
+                Task::sum(lanes, number).expected(ends)
+            }
+            fn run_for(&mut self, time: Duration) {
+                Self::run_for(self, time);
+            }
+            fn ended(
+                &self,
+                end: u32,
+                id: OperationId,
+            ) -> Option<crate::common::uneven::Outcome<'_>> {
+                let ended = self.ended.get(&peer(end))?.get(&id)?;
+                Some((ended.outcome, &ended.lanes))
+            }
+            fn state(&self) -> String {
+                Self::state(self)
+            }
+        }
+    };
+}
+pub(crate) use uneven;

@@ -2,22 +2,15 @@
 //! workers that live through it.
 
 use super::job::*;
-use crate::common::sums::Draws;
+use crate::common::sums::{Draws, some_wire};
 use crate::common::uneven;
 use core::time::Duration;
 use olaf_host::collective::{Collective, OperationId, Reducer};
-use olaf_sim::Wire;
 
 const MS: Duration = Duration::from_millis(1);
 
 fn setting(seed: u64, draws: &mut Draws, is_elastic: bool) -> Setting {
-    let wire = Wire {
-        loss: draws.below(6) as f64 / 100.0,
-        duplication: draws.below(3) as f64 / 100.0,
-        delay: Duration::from_micros(50 + draws.below(2000)),
-        jitter: Duration::from_micros(draws.below(100)),
-        ..Wire::default()
-    };
+    let wire = some_wire(draws);
     let workers = 2 + draws.below(4) as u32;
     Setting { seed, workers, is_elastic, wire, ..Setting::default() }
 }

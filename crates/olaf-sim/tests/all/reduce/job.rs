@@ -3,7 +3,6 @@
 use super::socket::Socket;
 pub(super) use crate::common::sums::peer;
 use crate::common::sums::{AllEnded, collect, operation, proofs};
-use crate::common::uneven::{Outcome, Uneven};
 use core::time::Duration;
 use olaf_engine::switch::reduce::{Config as SwitchConfig, Switch};
 use olaf_engine::{Instant, JobId, PeerId, PortId, Session, Wiring};
@@ -237,39 +236,4 @@ impl Job {
     }
 }
 
-impl Uneven for Job {
-    type End = Reducer;
-
-    fn net(&mut self) -> &mut Network {
-        &mut self.net
-    }
-
-    fn peer(end: u32) -> PeerId {
-        peer(end)
-    }
-
-    fn open_operations(end: &Reducer) -> usize {
-        end.open_operations()
-    }
-
-    fn operation(end: u32, lanes: usize, number: u32) -> Operation {
-        Task::sum(lanes, number).operation(end)
-    }
-
-    fn expected(lanes: usize, number: u32, ends: &[u32]) -> Vec<f32> {
-        Task::sum(lanes, number).expected(ends)
-    }
-
-    fn run_for(&mut self, time: Duration) {
-        Self::run_for(self, time);
-    }
-
-    fn ended(&self, end: u32, id: OperationId) -> Option<Outcome<'_>> {
-        let ended = self.ended.get(&peer(end))?.get(&id)?;
-        Some((ended.outcome, &ended.lanes))
-    }
-
-    fn state(&self) -> String {
-        Self::state(self)
-    }
-}
+crate::common::uneven::uneven!(Reducer, true, |task, end| task.operation(end));

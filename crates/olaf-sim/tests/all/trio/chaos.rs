@@ -2,20 +2,12 @@
 //! workers that live through it.
 
 use super::job::*;
-use crate::common::sums::Draws;
+use crate::common::sums::{Draws, some_wire};
 use crate::common::uneven;
-use core::time::Duration;
 use olaf_host::collective::OperationId;
-use olaf_sim::Wire;
 
 fn setting(seed: u64, draws: &mut Draws) -> Setting {
-    let wire = Wire {
-        loss: draws.below(6) as f64 / 100.0,
-        duplication: draws.below(3) as f64 / 100.0,
-        delay: Duration::from_micros(50 + draws.below(2000)),
-        jitter: Duration::from_micros(draws.below(100)),
-        ..Wire::default()
-    };
+    let wire = some_wire(draws);
     Setting { seed, workers: 2 + draws.below(4) as u32, wire, ..Setting::default() }
 }
 

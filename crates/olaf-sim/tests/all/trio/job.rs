@@ -2,7 +2,6 @@
 
 pub(super) use crate::common::sums::peer;
 use crate::common::sums::{AllEnded, collect, operation, proofs};
-use crate::common::uneven::{Outcome, Uneven};
 use core::time::Duration;
 use olaf_engine::switch::trio::{Config as SwitchConfig, Switch};
 use olaf_engine::{Instant, JobId, PeerId, PortId, Session, Wiring};
@@ -267,41 +266,5 @@ impl Job {
     }
 }
 
-impl Uneven for Job {
-    type End = Worker;
-    /// Results that were on their way when a term ended are lost.
-    const FAIL_ALIKE: bool = false;
-
-    fn net(&mut self) -> &mut Network {
-        &mut self.net
-    }
-
-    fn peer(end: u32) -> PeerId {
-        peer(end)
-    }
-
-    fn open_operations(end: &Worker) -> usize {
-        end.open_operations()
-    }
-
-    fn operation(end: u32, lanes: usize, number: u32) -> Operation {
-        Task::sum(lanes, number).operation(end, false)
-    }
-
-    fn expected(lanes: usize, number: u32, ends: &[u32]) -> Vec<f32> {
-        Task::sum(lanes, number).expected(ends)
-    }
-
-    fn run_for(&mut self, time: Duration) {
-        Self::run_for(self, time);
-    }
-
-    fn ended(&self, end: u32, id: OperationId) -> Option<Outcome<'_>> {
-        let ended = self.ended.get(&peer(end))?.get(&id)?;
-        Some((ended.outcome, &ended.lanes))
-    }
-
-    fn state(&self) -> String {
-        Self::state(self)
-    }
-}
+// Results that were on their way when a term ended are lost.
+crate::common::uneven::uneven!(Worker, false, |task, end| task.operation(end, false));
