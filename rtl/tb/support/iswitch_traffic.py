@@ -65,7 +65,16 @@ def join(job: int, session: int, workers: int, **other: int) -> bytes:
     number = other.get("number", 0)
     return struct.pack(
         ">BBBBIIIIIIII",
-        *(JOIN, about["generation"], VERSION, about["sender"], job, session, about["rank"], workers),
+        *(
+            JOIN,
+            about["generation"],
+            VERSION,
+            about["sender"],
+            job,
+            session,
+            about["rank"],
+            workers,
+        ),
         *(about["contributors"], other.get("packet_floats", 14), other.get("operations", ANY), 7),
     ) + (struct.pack(">I", number) if number else b"")
 
