@@ -5,7 +5,7 @@
 
 const MODULUS: u32 = 1 << 31;
 
-/// The count after so many more operations.
+/// The count after `more` further operations.
 #[must_use]
 pub const fn operations_after(count: u32, more: u32) -> u32 {
     count.wrapping_add(more) % MODULUS

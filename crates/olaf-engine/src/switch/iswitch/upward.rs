@@ -66,7 +66,6 @@ impl Switch {
         let Some(current) = &job.current else { return };
         let is_over = verb == Action::FBcast && current.end.is_some();
         let Some(generation) = current.above.filter(|_| !is_over) else { return };
-        job.upward.waiting_since.get_or_insert(now);
         let own = current.table.first_incomplete();
         let base = asked.index.max(own);
         let shift = base - asked.index;
@@ -76,6 +75,7 @@ impl Switch {
         if mask == 0 {
             return;
         }
+        job.upward.waiting_since.get_or_insert(now);
         let packets = Packets { generation, sent_at_us: 0, index: base, mask };
         let message = match verb {
             Action::FBcast => Control::FBcast(packets),

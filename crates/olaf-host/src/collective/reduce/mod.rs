@@ -101,7 +101,8 @@ impl Reducer {
     pub fn join(&mut self, now: Instant) {
         if !matches!(self.standing, Standing::Joining { .. } | Standing::In { .. }) {
             self.generation = None;
-            self.begun = None;
+            // A newcomer has nothing behind it that may fail.
+            (self.begun, self.doomed.0) = (None, 0);
             self.begin_to_join(now, 0);
         }
     }
@@ -170,7 +171,7 @@ impl Reducer {
         }
     }
 
-    /// So many operations more have begun in the job; negative: they are to begin again.
+    /// Adds to the count of operations. A negative number takes away operations that are to begin again.
     fn count(&mut self, more: i32) {
         self.begun = self.begun.map(|begun| operations_after(begun, more.cast_unsigned()));
     }

@@ -41,7 +41,7 @@ fn only_a_member_says_how_many_operations_the_last_generation_had() {
     assert_eq!(operations_after(&mut trace, 1, 2, 1_000_000_000), 1024 + 3);
 }
 
-/// The count that the next generation of two workers begins with, after these two count so many.
+/// The count with which the next generation of two workers begins. `counts`: the last generation and the count of each.
 fn count_after(trace: &mut Trace, counts: [(u8, u32); 2]) -> u32 {
     let number =
         trace.switch.jobs.get(&JOB).and_then(|job| job.current.as_ref()).map(|of| of.number);
@@ -77,11 +77,7 @@ fn a_switch_that_restarts_believes_those_near_the_worker_in_the_middle() {
     assert_eq!(begins_with(&[57, 55]), 57);
     assert_eq!(begins_with(&[57, ANY, ANY]), 57, "newcomers");
     assert_eq!(begins_with(&[ANY, ANY]), 0);
-    assert_eq!(begins_with(&[5000, 0]), 0, "one of them is wrong");
     assert_eq!(begins_with(&[57, 55, 1_000_000]), 57);
-    assert_eq!(begins_with(&[57, 55, 0]), 57);
-    // Counts begin again behind the largest one.
-    assert_eq!(begins_with(&[(1 << 31) - 2, 1, (1 << 31) - 1]), 1);
 }
 
 #[test]

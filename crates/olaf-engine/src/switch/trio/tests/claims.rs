@@ -85,7 +85,7 @@ fn a_worker_that_never_heard_of_a_term_is_behind_by_what_began_in_it() {
     trace.says_hello(0, &known);
     trace.says_hello(1, &of_first_term);
     assert_eq!(trace.worker_is_behind(1, own), 3);
-    // Two more begin in the next term, of which worker 1 does not hear.
+    // Worker 1 does not hear of the next term. Worker 0 begins two operations in it.
     let first = trace.first;
     leaves(&mut trace);
     let known = begun(&trace, first.wrapping_add(1));
