@@ -500,6 +500,27 @@ fn a_lower_switch_sends_sums_up_and_results_down() {
     trace.packet(PortId::UPLINK, 99, result, &[8.0, 3.0]);
     let seg = Seg { missing: 3, ..trace.seg(1) };
     assert_eq!(trace.sent(), [(vec![0, 1], Out::Data(seg, vec![8.0, 3.0]))]);
+    // The generation ends at packet 4. The results of packets 2 and 3 were lost on their way down.
+    let halt = Halt { generation: 9, reason: Reason::Left, culprit: ANY, index: 4 };
+    let len = Control::Halt(halt).emit(&mut buf);
+    trace.recv(PortId::UPLINK, 99, CONTROL_CLASS, &buf[..len]);
+    trace.sent();
+    let asked_above = |trace: &mut Trace| {
+        trace.says(0, Control::Help(trace.packets(2, 0b111)));
+        let sent = trace.sent();
+        let up = |(to, out): &(Vec<u32>, Out)| match out {
+            Out::Control(Control::Help(asked)) if *to == [99] => Some((asked.index, asked.mask)),
+            _ => None,
+        };
+        sent.iter().filter_map(up).collect::<Vec<_>>()
+    };
+    assert_eq!(asked_above(&mut trace), [(2, 0b11)]);
+    for index in [2, 3] {
+        let result = Seg { generation: 9, ..trace.seg(index) };
+        trace.packet(PortId::UPLINK, 99, result, &[8.0, 3.0]);
+    }
+    assert_eq!(asked_above(&mut trace), [], "packet 4 has no result");
+    assert_eq!(trace.switch.jobs[&JOB].upward.waiting_since, None, "nor is an answer awaited");
 }
 
 #[test]

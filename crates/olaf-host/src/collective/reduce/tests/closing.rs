@@ -155,6 +155,20 @@ fn what_an_elastic_job_begins_again_fails_where_the_switch_does_not_believe_the_
 }
 
 #[test]
+fn an_end_that_joins_anew_after_a_refusal_is_a_newcomer() {
+    let mut trace = Trace::joined(config());
+    trace.closes(0, Reason::Dead, 1);
+    trace.sends(&[JOIN]);
+    let full = Welcome { code: WelcomeCode::Full, ..trace.welcome_message(GENERATION, 0) };
+    trace.refuses("full", |buf| full.emit(buf));
+    trace.end.join(trace.now);
+    trace.sends(&[Sent::Join { generation: 0 }]);
+    trace.welcome(GENERATION + 1, 7);
+    trace.begin(sum(&[1.0]));
+    trace.sends(&[piece(0, &[1.0])]);
+}
+
+#[test]
 fn an_operation_that_is_given_up_takes_the_end_out_of_the_generation() {
     let mut trace = Trace::joined(config());
     let id = trace.begin(sum(&[1.0]));
