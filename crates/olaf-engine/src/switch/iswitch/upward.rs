@@ -70,8 +70,6 @@ impl Switch {
         let base = asked.index.max(own);
         let shift = base - asked.index;
         let mask = if shift < 64 { asked.mask >> shift } else { 0 };
-        let room = current.end.map_or(u64::MAX, |end| end.index.saturating_sub(base));
-        let mask = if room < 64 { mask & ((1 << room) - 1) } else { mask };
         if mask == 0 {
             return;
         }
