@@ -9,15 +9,15 @@ import pytest
 from gymnasium import spaces
 
 from olaf.rl import LearnerConfig, make_learner
+from olaf.rl.collecting import Collector, numbers_of
 from olaf.rl.environments import (
-    Collector,
     RunningScale,
-    Spaces,
     UnusableEnvironmentError,
     describe,
     known_reward_scale,
     make_environment,
 )
+from olaf.rl.spaces import Spaces
 
 
 class Odd(gym.Env[Any, Any]):
@@ -36,7 +36,8 @@ class Odd(gym.Env[Any, Any]):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         self.turn += 1
         seen = np.full(2, self.turn, np.float32)
-        return seen, float(self.turn), False, self.turn == 4, {}
+        info = {"is_success": True, "turn": np.int64(self.turn), "name": "odd"}
+        return seen, float(self.turn), False, self.turn == 4, info
 
 
 @pytest.fixture(autouse=True)
@@ -127,6 +128,43 @@ def test_a_rollout_cuts_episodes_and_keeps_what_came_after() -> None:
     assert collector.running_rewards() == [3.0]
     following = collector.collect(lambda turn, seen: [0], 2)
     assert following.episode_rewards == [10.0]
+
+
+def test_episodes_have_lengths_and_the_numbers_of_their_last_info() -> None:
+    collector = Collector("OlafOdd-v0", 1, [0])
+    assert collector.collect(lambda turn, seen: [0], 3).episode_steps == []
+    rollout = collector.collect(lambda turn, seen: [0], 6)
+    assert rollout.episode_steps == [4, 4]
+    assert rollout.episode_numbers == [{"success": 1.0, "turn": 4.0}] * 2
+    learner = make_learner(
+        LearnerConfig(environment="OlafOdd-v0", environments=2, steps_per_update=12, minibatch=8)
+    )
+    turn = learner.iterate()
+    assert (turn.episode_rewards, turn.episode_steps) == ((10.0, 10.0), (4, 4))
+    assert [each["success"] for each in turn.episode_numbers] == [1.0, 1.0]
+
+
+def test_only_finite_numbers_of_info_are_kept_and_not_too_many() -> None:
+    info = {"a": float("nan"), "b": np.array(2.5), "c": [1], "d": {"r": 1}, 5: True}
+    assert numbers_of(info) == {"b": 2.5, "5": 1.0}
+    assert len(numbers_of({str(index): index for index in range(100)})) == 16
+    assert numbers_of(None) == {}
+
+
+def test_each_row_of_steps_is_told_and_an_exception_passes_through() -> None:
+    collector, told = Collector("OlafOdd-v0", 2, [0, 1]), list[int]()
+    collector.on_steps = told.append
+    collector.collect(lambda turn, seen: [0, 0], 2)
+    collector.collect(lambda turn, seen: [0, 0], 1)
+    assert told == [2, 4, 6]
+
+    def stop(steps: int) -> None:
+        raise KeyboardInterrupt
+
+    learner = make_learner(LearnerConfig(environment="OlafOdd-v0"))
+    learner.watch(stop)  # type: ignore[attr-defined]
+    with pytest.raises(KeyboardInterrupt):
+        learner.collect()
 
 
 def test_a_rollout_by_episodes_grows_as_far_as_it_takes() -> None:

@@ -158,6 +158,8 @@ class TrainingAlone:
             updates=self._updates,
             steps=self._steps,
             episode_rewards=turn.episode_rewards,
+            episode_steps=turn.episode_steps,
+            episode_numbers=turn.episode_numbers,
             reward=turn.reward,
             pushes_at_s=[self._clock()],
         )

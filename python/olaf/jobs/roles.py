@@ -201,6 +201,8 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
             steps=now.steps,
             episodes=now.episodes,
             episode_rewards=now.episode_rewards,
+            episode_steps=now.episode_steps,
+            episode_numbers=now.episode_numbers,
             reward=now.reward,
             pushes_at_s=now.pushes_at_s,
             model_version=now.model_version,

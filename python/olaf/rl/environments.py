@@ -8,9 +8,7 @@ import difflib
 import math
 import os
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,6 +22,7 @@ from gymnasium import spaces
 
 from olaf.rl.learner import LearnerError
 from olaf.rl.own import described, import_own
+from olaf.rl.spaces import Spaces
 
 REWARD_SCALES = {
     "LunarLander": 0.02,
@@ -37,77 +36,6 @@ REWARD_SCALES = {
 
 class UnusableEnvironmentError(LearnerError):
     """The environment is unknown, or no learner here supports it; the message says what to do."""
-
-
-@dataclass(frozen=True)
-class Spaces:
-    """Observations and actions of an environment."""
-
-    observation: int
-    """Number of floats in one observation."""
-
-    actions: int
-    """Number of discrete actions, or of dimensions of a continuous one."""
-
-    continuous: bool
-
-    start: int
-    """First value of a discrete action space."""
-
-    low: NDArray[np.float32]
-    """Lower bounds of a continuous action, ``(actions,)``; empty for discrete ones."""
-
-    high: NDArray[np.float32]
-
-    shape: tuple[int, ...]
-    """Shape in which the environment wants a continuous action."""
-
-    seen: tuple[int, ...] = ()
-    """Shape of one observation that is not flat: ``(height, width, channels)`` of an image."""
-
-    @property
-    def observation_shape(self) -> tuple[int, ...]:
-        """Shape of one observation; ``(observation,)`` if it is flat."""
-        return self.seen or (self.observation,)
-
-    def to_environment(self, actions: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Map a policy's actions ``(count, actions)`` to the environment's ``(count, *shape)``.
-
-        -1..1 becomes the bounds, clipped; dimensions without finite bounds pass unchanged.
-        """
-        mapped: NDArray[np.float32] = np.clip(
-            actions * self._half + self._middle, self._lowest, self._highest
-        )
-        return mapped.reshape(len(actions), *self.shape)
-
-    @cached_property
-    def _bounded(self) -> NDArray[np.bool_]:
-        return np.isfinite(self.low) & np.isfinite(self.high)
-
-    @cached_property
-    def _ends(self) -> NDArray[np.float32]:
-        low, high = np.where(self._bounded, (self.low, self.high), ((-1,), (1,)))
-        return np.array((low, high), np.float32)
-
-    @cached_property
-    def _half(self) -> NDArray[np.float32]:
-        low, high = self._ends
-        half: NDArray[np.float32] = (high - low) / 2
-        return half
-
-    @cached_property
-    def _middle(self) -> NDArray[np.float32]:
-        low, high = self._ends
-        middle: NDArray[np.float32] = (high + low) / 2
-        return middle
-
-    @cached_property
-    def _lowest(self) -> NDArray[np.float32]:
-        return np.where(self._bounded, self.low, -np.inf).astype(np.float32)
-
-    @cached_property
-    def _highest(self) -> NDArray[np.float32]:
-        return np.where(self._bounded, self.high, np.inf).astype(np.float32)
 
 
 def make_environment(
@@ -274,115 +202,3 @@ class RunningScale:
         if self._count < 2 or self._squares <= 0:
             return 1.0
         return float(1.0 / (np.sqrt(self._squares / self._count) + 1e-8))
-
-
-@dataclass(frozen=True)
-class Rollout:
-    """The experience of ``steps`` turns of ``environments`` copies."""
-
-    observations: NDArray[np.float32]
-    """``(steps + 1, environments, *observation_shape)``; the last follows the last action."""
-
-    rewards: NDArray[np.float32]
-    """``(steps, environments)``, unscaled."""
-
-    terminated: NDArray[np.bool_]
-    """``(steps, environments)``: the episode ended in a terminal state of value 0."""
-
-    truncated: NDArray[np.bool_]
-    """``(steps, environments)``: the episode was cut, for instance by a time limit."""
-
-    final: list[tuple[int, int, NDArray[np.float32]]]
-    """(step, environment, next observation) at each cut, to bootstrap from."""
-
-    episode_rewards: list[float]
-
-
-class Collector:
-    """Steps copies of an environment for a policy, in turn; episodes continue across rollouts."""
-
-    def __init__(
-        self, name: str, environments: int, seeds: Sequence[int], *, flat: bool = True
-    ) -> None:
-        """Make and reset the copies, each with its seed. Raises ``UnusableEnvironmentError``.
-
-        flat: see `make_environment`.
-        """
-        self.envs = [make_environment(name, flat=flat) for _ in range(environments)]
-        self.spaces = describe(name, self.envs[0])
-        self._now = np.zeros((environments, *self.spaces.observation_shape), np.float32)
-        self._so_far = [0.0] * environments
-        for index, (env, seed) in enumerate(zip(self.envs, seeds, strict=True)):
-            self._now[index] = env.reset(seed=int(seed))[0]
-
-    def collect(
-        self,
-        act: Callable[[int, NDArray[np.float32]], Sequence[Any]],
-        steps: int,
-        episodes: int = 0,
-    ) -> Rollout:
-        """Take ``steps`` steps; or, with ``episodes``, as many as that number of episodes needs.
-
-        act: (step, observations ``(environments, *observation_shape)``) -> one action for each.
-        """
-        count = len(self.envs)
-        room = 1024 if episodes else steps
-        shape = self.spaces.observation_shape
-        observations = np.empty((room + 1, count, *shape), np.float32)
-        rewards = np.zeros((room, count), np.float32)
-        terminated = np.zeros((room, count), np.bool_)
-        truncated = np.zeros((room, count), np.bool_)
-        final: list[tuple[int, int, NDArray[np.float32]]] = []
-        ended: list[float] = []
-        observations[0] = self._now
-        calls = [env.step for env in self.envs]
-        so_far = self._so_far
-        turn = 0
-        while (len(ended) < episodes) if episodes else (turn < steps):
-            if turn == room:
-                room *= 2
-                observations = grown(observations, room + 1)
-                rewards, terminated = grown(rewards, room), grown(terminated, room)
-                truncated = grown(truncated, room)
-            actions = act(turn, observations[turn])
-            following = observations[turn + 1]
-            for index in range(count):
-                observation, reward, over, cut, _ = calls[index](actions[index])
-                rewards[turn, index] = reward
-                so_far[index] += float(reward)
-                if over or cut:
-                    ended.append(so_far[index])
-                    so_far[index] = 0.0
-                    if over:
-                        terminated[turn, index] = True
-                    else:
-                        truncated[turn, index] = True
-                        final.append((turn, index, np.array(observation, np.float32)))
-                    observation, _ = self.envs[index].reset()
-                following[index] = observation
-            turn += 1
-        self._now = observations[turn].copy()
-        return Rollout(
-            observations[: turn + 1],
-            rewards[:turn],
-            terminated[:turn],
-            truncated[:turn],
-            final,
-            ended,
-        )
-
-    def running_rewards(self) -> list[float]:
-        """Reward so far of each running episode."""
-        return list(self._so_far)
-
-    def close(self) -> None:
-        """Close the environments."""
-        for env in self.envs:
-            env.close()
-
-
-def grown(array: NDArray[Any], length: int) -> NDArray[Any]:
-    """Return a longer copy of ``array``, zeros at the end."""
-    longer = np.zeros((length, *array.shape[1:]), array.dtype)
-    longer[: len(array)] = array
-    return longer

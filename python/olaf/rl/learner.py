@@ -200,6 +200,12 @@ class Iteration:
     is_last: bool = True
     """True if the turn has no pass left."""
 
+    episode_steps: tuple[int, ...] = ()
+    """Steps of these episodes."""
+
+    episode_numbers: tuple[dict[str, float], ...] = ()
+    """Numbers of the last ``info`` of these episodes, such as ``success``."""
+
     losses: dict[str, float] = field(default_factory=dict)
     """Means over the last epoch: ``policy``, ``value``, ``entropy``, ``kl``, ``clipped``."""
 

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olaf.rl.actor_critic import Floats, Layout, Real, backward, forward
-from olaf.rl.environments import Collector, Rollout, RunningScale, known_reward_scale
+from olaf.rl.collecting import Collector, Rollout
+from olaf.rl.environments import RunningScale, known_reward_scale
 from olaf.rl.learner import Iteration, LearnerConfig, Parts
 
 HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
@@ -98,6 +99,13 @@ class NumpyLearner:
         """Logits or means, and in the last column the value: ``(batch, actions + 1)``."""
         return self._outputs(observations)
 
+    def watch(self, on_steps: Callable[[int], None]) -> None:
+        """Call ``on_steps`` after each row of steps, with the steps so far (`Collector.on_steps`).
+
+        An exception that it raises ends `collect` and passes through.
+        """
+        self._collector.on_steps = on_steps
+
     def close(self) -> None:
         """Close the environments."""
         self._collector.close()
@@ -135,6 +143,8 @@ class NumpyLearner:
             reward=turn.reward,
             steps=rollout.rewards.size if is_first else 0,
             episode_rewards=tuple(rollout.episode_rewards) if is_first else (),
+            episode_steps=tuple(rollout.episode_steps) if is_first else (),
+            episode_numbers=tuple(rollout.episode_numbers) if is_first else (),
             seconds_env=turn.seconds if is_first else 0.0,
             seconds_learn=self._clock() - begin,
             passes=count,

@@ -104,6 +104,10 @@ class Progress:
     episodes: int = 0
     episode_rewards: tuple[float, ...] = ()
     """Rewards of the episodes that ended during the last turn only."""
+    episode_steps: tuple[int, ...] = ()
+    """Steps of these episodes."""
+    episode_numbers: tuple[dict[str, float], ...] = ()
+    """Numbers of the last ``info`` of these episodes."""
     reward: float = 0.0
     """The mean reward that was pushed with the last update."""
     model_version: int = 0
@@ -203,7 +207,13 @@ class Loop:
 
     def collect(self) -> int:
         """Run the policy in the environments; return the environment steps."""
-        self._progress = dataclasses.replace(self._progress, episode_rewards=(), pushes_at_s=())
+        self._progress = dataclasses.replace(
+            self._progress,
+            episode_rewards=(),
+            episode_steps=(),
+            episode_numbers=(),
+            pushes_at_s=(),
+        )
         self._is_first = True
         return self._learner.collect()
 
@@ -322,6 +332,8 @@ class Loop:
             steps=so_far.steps + learnt.steps,
             episodes=so_far.episodes + learnt.episodes,
             episode_rewards=so_far.episode_rewards + learnt.episode_rewards,
+            episode_steps=so_far.episode_steps + learnt.episode_steps,
+            episode_numbers=so_far.episode_numbers + learnt.episode_numbers,
             model_version=computed_on,
             staleness=self._version - computed_on,
             unanswered=so_far.unanswered + unanswered,

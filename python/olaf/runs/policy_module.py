@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from olaf.rl.actor_critic import Layout
-from olaf.rl.environments import Spaces
+from olaf.rl.spaces import Spaces
 
 
 class BuiltIn(nn.Module):
