@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Builds Olaf's extension with maturin, and shows one line of progress.
+
+    scripts/build_extension.py [MATURIN OPTION..]
+
+On a terminal the line is drawn again in place; elsewhere a line comes every 15 seconds. What is no
+progress, such as a warning or an error, is printed whole at the end. The exit code is maturin's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import selectors
+import shutil
+import subprocess
+import sys
+import time
+from typing import TextIO
+
+ABOUT = "about 3 minutes on two cores"
+"""Measured in a fresh clone; cargo fetches the crates and compiles all of them."""
+EVERY_S = 15.0
+"""Seconds between two lines where nothing can be drawn again."""
+REDRAW_S = 0.5
+
+BAR = re.compile(r"Building \[[=> ]*\] (\d+)/(\d+)")
+DOWNLOADS = re.compile(r"^ *(Downloading|Downloaded|Updating|Locking|Adding)\b")
+WAITS = re.compile(r"^ *Blocking waiting for file lock")
+# Cargo right-aligns what it does in twelve columns. The others are lines of maturin and of uv.
+QUIET = re.compile(
+    r"^(?=.{12} ) *(Downloading|Downloaded|Updating|Locking|Adding|Compiling|Checking|Building"
+    r"|Finished|Fresh|Dirty|Blocking|Removing) "
+    r"|^[\U0001f300-\U0001faff\u2600-\u26ff\u270f](?<![💥⚠])"
+    r"|^(Audited|Built|Checked|Installed|Prepared|Resolved|Uninstalled|Using) "
+    r"|^ [-+~] "
+)
+
+
+class Progress:
+    """Reads what cargo and maturin print, and says how far they are."""
+
+    def __init__(self, about: str = "") -> None:
+        self._about = about
+        self.done = self.total = 0
+        self.whole = False
+        """All crates are compiled, not only some that changed."""
+        self.kept: list[str] = []
+        """The lines that are no progress."""
+        self._part, self._phase = "", "starting cargo"
+
+    def feed(self, text: str) -> None:
+        """Take in more of the output, in pieces of any size."""
+        *lines, self._part = re.split(r"\r\n|[\r\n]", self._part + text)
+        for line in lines:
+            self._take(line.rstrip())
+
+    def end(self) -> None:
+        """Take in a last line without an end."""
+        if self._part:
+            self.feed("\n")
+
+    def _take(self, line: str) -> None:
+        if bar := BAR.search(line):
+            done, total = int(bar[1]), int(bar[2])
+            if not self.total:
+                self.whole = 2 * done < total
+            self.done, self.total, self._phase = done, total, ""
+        elif WAITS.match(line):
+            self._phase = "waiting for another cargo in this folder"
+        elif DOWNLOADS.match(line):
+            self._phase = "fetching crates"
+        if not QUIET.match(line) and (line or self.kept):
+            self.kept.append(line)
+
+    def line(self, elapsed_s: float) -> str:
+        """One line that says how far the build is."""
+        phase = self._phase or f"{self.done} of {self.total} steps"
+        about = f" of {self._about}" if self._about and (self.whole or not self.total) else ""
+        return f"building the extension: {phase}, {clock(elapsed_s)}{about}"
+
+
+class Screen:
+    """Shows the newest line: in place on a terminal, elsewhere now and then."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out, self._in_place = out, out.isatty()
+        self._drawn_s = 0.0
+
+    def show(self, line: str, elapsed_s: float) -> None:
+        """Draw the line if it is time."""
+        if elapsed_s - self._drawn_s < (REDRAW_S if self._in_place else EVERY_S):
+            return
+        self._drawn_s = elapsed_s
+        if self._in_place:
+            columns = shutil.get_terminal_size().columns
+            self._out.write(f"\r\x1b[K{line[: columns - 1]}")
+        else:
+            self._out.write(f"{line}\n")
+        self._out.flush()
+
+    def last(self, text: str) -> None:
+        """Replace the line by what remains on the screen."""
+        self._out.write(("\r\x1b[K" if self._in_place else "") + text + "\n")
+        self._out.flush()
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def build(argv: list[str], out: TextIO) -> int:
+    """Run the command with its progress on ``out``; its exit code."""
+    progress = Progress(ABOUT if "release" in argv else "")
+    screen, began = Screen(out), time.monotonic()
+    environment = {
+        **os.environ,
+        # Cargo prints its bar, which holds the counts, into a pipe only when told so.
+        "CARGO_TERM_PROGRESS_WHEN": "always",
+        "CARGO_TERM_PROGRESS_WIDTH": "100",
+        "CARGO_TERM_QUIET": "false",
+    }
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
+    ) as process:
+        assert process.stdout is not None
+        ready = selectors.DefaultSelector()
+        ready.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            if ready.select(timeout=REDRAW_S):
+                piece = os.read(process.stdout.fileno(), 1 << 16)
+                if not piece:
+                    break
+                progress.feed(piece.decode("utf-8", "replace"))
+            elapsed_s = time.monotonic() - began
+            screen.show(progress.line(elapsed_s), elapsed_s)
+    progress.end()
+    code = process.returncode if process.returncode >= 0 else 128 - process.returncode
+    took = clock(time.monotonic() - began)
+    for line in progress.kept:
+        screen.last(line)
+    screen.last(
+        f"built the extension in {took}"
+        if code == 0
+        else f"building the extension failed after {took} (exit code {code}); the error is above"
+    )
+    return code
+
+
+def main() -> None:
+    """Build in the environment of the checkout."""
+    maturin = os.path.join(os.path.dirname(sys.executable), "maturin")
+    try:
+        code = build([maturin, "develop", *sys.argv[1:]], sys.stderr)
+    except KeyboardInterrupt:
+        # The terminal has told cargo, too, which keeps what it has compiled.
+        print("\nstopped; the next build goes on from here", file=sys.stderr)
+        code = 130
+    raise SystemExit(code)
+
+
+if __name__ == "__main__":
+    main()
