@@ -10,7 +10,16 @@ from typing import Any, TypeVar
 import pytest
 from waiting import until
 
-from olaf.jobs.supervisor import Ended, Occurrence, Printed, Program, Said, Started, Supervisor
+from olaf.jobs.supervisor import (
+    LINE_BYTES,
+    Ended,
+    Occurrence,
+    Printed,
+    Program,
+    Said,
+    Started,
+    Supervisor,
+)
 
 TALKER = """
 import json, os, sys
@@ -139,6 +148,78 @@ def test_ctrl_c_at_the_terminal_is_for_the_parent_alone(supervisor: Supervisor) 
     supervisor.start(python("talker", TALKER, first_line="go"))
     pid = Heard(supervisor).of(Started).pid
     assert os.getpgid(pid) != os.getpgid(0)
+
+
+KEEPER = """
+import json, os, subprocess, sys
+held = subprocess.Popen(["sleep", "4242"])
+print(json.dumps({"event": "here", "held": held.pid}), flush=True)
+sys.stdin.readline()
+"""
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return stat.rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_child_is_dead_when_it_has_exited_though_others_hold_its_pipes(
+    supervisor: Supervisor,
+) -> None:
+    supervisor.start(python("keeper", KEEPER))
+    heard = Heard(supervisor)
+    held = heard.of(Said).message["held"]
+    os.kill(heard.of(Started).pid, signal.SIGKILL)
+    assert heard.of(Ended).how == "killed by SIGKILL"
+    until(lambda: is_gone(held), what="the program that the child had started to end")
+    assert heard.of(Said, incarnation=2).message["event"] == "here"
+
+
+@pytest.mark.parametrize("way", ["asked", "closed"])
+def test_no_stop_waits_for_programs_that_a_child_has_started(
+    supervisor: Supervisor, way: str
+) -> None:
+    supervisor.start(python("keeper", KEEPER))
+    held = Heard(supervisor).of(Said).message["held"]
+    if way == "asked":
+        last = list(supervisor.stop(["keeper"], timeout_s=20))
+        assert [n.expected for n in last if isinstance(n, Ended)] == [True]
+    else:
+        supervisor.close()
+    until(lambda: is_gone(held), what="the program that the child had started to end")
+
+
+def test_a_program_that_never_stops_printing_does_not_hold_up_the_end(
+    supervisor: Supervisor,
+) -> None:
+    code = KEEPER.replace('["sleep", "4242"]', '["yes"], start_new_session=True')
+    supervisor.start(python("noisy", code))
+    heard = Heard(supervisor)
+    held = heard.of(Said).message["held"]
+    heard.of(Printed, text="y")
+    supervisor.retire(["noisy"], "end")
+    assert heard.of(Ended).code == 0
+    until(lambda: is_gone(held), what="the program that prints to a closed pipe to end")
+
+
+def test_json_without_an_event_is_a_line_like_any_other(supervisor: Supervisor) -> None:
+    supervisor.start(python("logger", 'print(\'{"level": "info"}\'); print(\'{"event": 3}\')'))
+    heard = Heard(supervisor)
+    heard.of(Printed, text='{"level": "info"}')
+    heard.of(Printed, text='{"event": 3}')
+
+
+def test_a_line_without_an_end_does_not_fill_the_memory(supervisor: Supervisor) -> None:
+    code = "import sys; sys.stderr.write('x' * 3_000_000)"
+    supervisor.start(python("endless", code))
+    heard = Heard(supervisor)
+    heard.of(Ended)
+    lines = [n.text for n in heard.occurrences if isinstance(n, Printed)]
+    assert sum(map(len, lines)) == 3_000_000
+    assert max(map(len, lines)) <= LINE_BYTES + (1 << 16)
 
 
 def test_a_parent_that_is_killed_leaves_no_orphans(tmp_path: Path) -> None:

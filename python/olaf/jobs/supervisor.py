@@ -3,6 +3,10 @@
 One selector reads all their outputs, without threads. This module knows nothing about roles. A
 child that dies is reported, and restarts after a pause that doubles, up to a number of times in a
 row (`olaf.jobs.backoff`).
+
+A child is dead when its process has exited, whoever still holds its pipes open: a program that an
+environment has started inherits them, and may live for ever. Each child has a process group of its
+own. When the child is dead, what is left of its group is killed.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from olaf.jobs.backoff import STEADY_S, Backoff
 from olaf.outcome import Exit
@@ -28,6 +32,21 @@ HERE = "<here>"
 """Placeholder in a first line for the address of the child's machine."""
 
 LOOPBACK = "127.0.0.1"
+
+LINE_BYTES = 1 << 16
+"""Longest line that a child may print; a longer one is cut into several."""
+
+MESSAGE_BYTES = 1 << 28
+"""Longest message of a child."""
+
+REST_BYTES = 1 << 22
+"""Most bytes that are read from a dead child's pipes: others may write to them without an end."""
+
+LOOK_S = 0.1
+"""Seconds between looks for dead children on a system that cannot wait for them (no pidfd)."""
+
+DEATH_S = 5.0
+"""Seconds for a killed process to be gone, before it is left to the system with a message."""
 
 
 @dataclass(frozen=True)
@@ -112,12 +131,16 @@ class _Child:
     started_at: float = 0.0
     due: float | None = None
     asked_to_stop: bool = False
-    outputs_open: int = 0
+    outputs: list[_Output] = field(default_factory=list)
+    """Its pipes that are still read."""
+    life: int | None = None
+    """A pidfd, which is readable once the process has exited; None on a system without."""
 
 
 @dataclass
 class _Output:
     child: _Child
+    stream: IO[bytes]
     incarnation: int
     is_json: bool
     rest: bytes = b""
@@ -174,8 +197,14 @@ class Supervisor:
             timeout_s = 0
         elif dues:
             timeout_s = max(0.0, min(timeout_s, min(dues) - now))
+        if any(child.life is None for child in self._children.values() if child.process):
+            timeout_s = min(timeout_s, LOOK_S)
         for key, _ in self._selector.select(timeout_s):
-            self._read(key)
+            if isinstance(key.data, _Output):
+                self._read(key.data)
+        for child in self._children.values():
+            if child.process is not None and _has_exited(child.process):
+                self._bury(child)
         now = self._clock()
         for child in self._children.values():
             if child.due is not None and child.due <= now:
@@ -215,17 +244,32 @@ class Supervisor:
 
     def stop(self, names: Iterable[str], timeout_s: float) -> Iterator[Occurrence]:
         """Ask children to stop, return their last messages, kill those that take too long."""
-        waiting = set(names)
-        self.retire(waiting, "stop")
+        names = set(names)
+        self.retire(names, "stop")
         deadline = self._clock() + timeout_s
-        while waiting := {n for n in waiting if self._children[n].process is not None}:
-            left = deadline - self._clock()
-            if left <= 0:
-                for name in sorted(waiting):
-                    self.kill(name)
-                deadline = self._clock() + 1.0
-            yield from self.poll(max(left, 0.05))
+        yield from self._poll_until_gone(names, deadline)
+        for name in self._left(names):
+            self.kill(name)
+        yield from self._poll_until_gone(names, self._clock() + DEATH_S)
+        for name in self._left(names):
+            self._abandon(self._children[name])
         yield from self.poll(0)
+
+    def _poll_until_gone(self, names: Iterable[str], deadline: float) -> Iterator[Occurrence]:
+        while self._left(names) and (left_s := deadline - self._clock()) > 0:
+            yield from self.poll(left_s)
+
+    def _left(self, names: Iterable[str]) -> list[str]:
+        return sorted(name for name in names if self._children[name].process is not None)
+
+    def _abandon(self, child: _Child) -> None:
+        """Give up a process that not even SIGKILL ends, as one that waits for a dead disk."""
+        assert child.process is not None
+        self._let_go(child)
+        child.process = None
+        detail = f"did not end within {DEATH_S:g} s of SIGKILL"
+        name, incarnation = child.program.name, child.incarnation
+        self._occurrences.append(Ended(name, incarnation, -signal.SIGKILL, True, None, detail))
 
     def host(self, name: str) -> str:
         """The address of this child's machine, as others reach it."""
@@ -244,9 +288,10 @@ class Supervisor:
             child.due = None
             child.asked_to_stop = True
             if child.process is not None:
-                child.process.kill()
-                self._reap(child.process)
-                self._let_go(child.process)
+                _end_group(child.process)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._reap(child.process, DEATH_S)
+                self._let_go(child)
                 child.process = None
         self._selector.close()
 
@@ -283,12 +328,15 @@ class Supervisor:
         )
         child.process = process
         child.started_at = self._clock()
-        child.outputs_open = 2
         for stream, is_json in ((process.stdout, True), (process.stderr, False)):
             assert stream is not None
             os.set_blocking(stream.fileno(), False)
-            output = _Output(child, child.incarnation, is_json)
+            output = _Output(child, stream, child.incarnation, is_json)
+            child.outputs.append(output)
             self._selector.register(stream, selectors.EVENT_READ, output)
+        child.life = _life_of(process)
+        if child.life is not None:
+            self._selector.register(child.life, selectors.EVENT_READ, child)
         self._occurrences.append(Started(program.name, child.incarnation, process.pid))
         if program.first_line:
             self.tell(program.name, self._with_address(program))
@@ -298,34 +346,40 @@ class Supervisor:
             return program.first_line
         return program.first_line.replace(HERE, self.host(program.name))
 
-    def _read(self, key: selectors.SelectorKey) -> None:
-        output: _Output = key.data
+    def _read(self, output: _Output) -> int:
+        """Take what a pipe holds now; return the number of bytes."""
         try:
-            data = os.read(key.fd, 1 << 16)
+            data = os.read(output.stream.fileno(), 1 << 16)
         except BlockingIOError:
-            return
+            return 0
         *lines, output.rest = (output.rest + data).split(b"\n")
-        if not data and output.rest:
+        if len(output.rest) > (MESSAGE_BYTES if output.is_json else LINE_BYTES) or not data:
             lines, output.rest = [*lines, output.rest], b""
         for line in lines:
             if line.strip():
                 self._occurrences.append(_understand(output, line.decode(errors="replace")))
         if not data:
-            self._selector.unregister(key.fileobj)
-            output.child.outputs_open -= 1
-            if output.child.outputs_open == 0:
-                self._bury(output.child)
+            self._close(output)
+        return len(data)
+
+    def _close(self, output: _Output) -> None:
+        self._selector.unregister(output.stream)
+        output.child.outputs.remove(output)
 
     def _bury(self, child: _Child) -> None:
+        """Report the end of a child whose process has exited, and end what it has started."""
         process = child.process
-        if process is None:
-            return
-        try:
-            code = self._reap(process, timeout_s=5)
-        except subprocess.TimeoutExpired:  # it closed its outputs but still runs: kill it
-            process.kill()
-            code = self._reap(process)
-        self._let_go(process)
+        assert process is not None
+        _end_group(process)
+        for output in list(child.outputs):
+            left = REST_BYTES
+            while left > 0 and (got := self._read(output)):
+                left -= got
+            if output in child.outputs and output.rest.strip():
+                last = output.rest.decode(errors="replace")
+                self._occurrences.append(_understand(output, last))
+        code = self._reap(process)
+        self._let_go(child)
         child.process = None
         expected = code == 0 or child.asked_to_stop
         back_in_s = None if expected else self._plan_return(child, code)
@@ -349,12 +403,39 @@ class Supervisor:
         child.due = None if delay_s is None else now + delay_s
         return delay_s
 
-    @staticmethod
-    def _let_go(process: subprocess.Popen[bytes]) -> None:
-        for stream in (process.stdin, process.stdout, process.stderr):
+    def _let_go(self, child: _Child) -> None:
+        """Close the pipes of a child that is gone."""
+        for output in list(child.outputs):
+            self._close(output)
+        if child.life is not None:
+            self._selector.unregister(child.life)
+            os.close(child.life)
+            child.life = None
+        assert child.process is not None
+        for stream in (child.process.stdin, child.process.stdout, child.process.stderr):
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
+
+
+def _life_of(process: subprocess.Popen[bytes]) -> int | None:
+    """A descriptor that is readable once the process has exited; None if the system has none."""
+    try:
+        return os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+        return None
+
+
+def _has_exited(process: subprocess.Popen[bytes]) -> bool:
+    """True if it has; it stays a zombie, so that nobody else gets its number before `_reap`."""
+    how = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, process.pid, how) is not None
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill what is left of the process group that a child leads."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _cpu_of_children_s() -> float:
@@ -370,7 +451,9 @@ def _understand(output: _Output, line: str) -> Said | Printed:
         except ValueError:
             pass
         else:
-            return Said(name, incarnation, message)
+            # Something that prints before the role has taken stdout for its messages.
+            if isinstance(message, dict) and isinstance(message.get("event"), str):
+                return Said(name, incarnation, message)
     return Printed(name, incarnation, line.rstrip())
 
 
