@@ -17,7 +17,6 @@ from olaf.rl.environments import (
     known_reward_scale,
     make_environment,
 )
-from olaf.rl.spaces import Spaces
 
 
 class Odd(gym.Env[Any, Any]):
@@ -102,18 +101,6 @@ def test_discrete_observations_become_one_hot() -> None:
 def test_lunar_lander_is_as_documented() -> None:
     found = describe("LunarLander-v3", make_environment("LunarLander-v3"))
     assert (found.observation, found.actions, found.continuous) == (8, 4, False)
-
-
-def test_continuous_actions_are_scaled_to_bounds_and_clipped() -> None:
-    found = describe("Pendulum-v1", make_environment("Pendulum-v1"))
-    given = np.array([[-1.0], [0.0], [0.5], [3.0]], np.float32)
-    assert found.to_environment(given).ravel().tolist() == [-2.0, 0.0, 1.0, 2.0]
-
-
-def test_unbounded_actions_pass_unchanged() -> None:
-    inf = np.full(1, np.inf, np.float32)
-    found = Spaces(1, 1, True, 0, -inf, inf, (1,))
-    assert found.to_environment(np.array([[7.5]], np.float32)).tolist() == [[7.5]]
 
 
 def test_a_rollout_cuts_episodes_and_keeps_what_came_after() -> None:

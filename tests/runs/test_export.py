@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from gymnasium import spaces
 from small_runs import Olaf, observations
 
 from olaf import checkpoint
@@ -16,6 +18,29 @@ from olaf.outcome import RunError
 from olaf.rl.learner import LearnerConfig, named_parts
 from olaf.rl.ppo_numpy import NumpyLearner
 from olaf.runs import exporting
+
+
+class Bounds(gym.Env[Any, Any]):
+    """Actions with every kind of bounds, or whole ones."""
+
+    observation_space = spaces.Box(-1, 1, (3,), np.float32)
+
+    def __init__(self, whole: bool = False, **_: Any) -> None:
+        low, high = np.array([0, -np.inf, -2, -np.inf]), np.array([np.inf, 0, 1, np.inf])
+        self.action_space = spaces.Box(low.astype(np.float32), high.astype(np.float32))
+        if whole:
+            self.action_space = spaces.Box(-3, 9, (2, 2), np.int64)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        return np.zeros(3, np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return np.zeros(3, np.float32), 0.0, False, False, {}
+
+
+gym.register("OlafBounds-v0", Bounds)
+gym.register("OlafWhole-v0", Bounds, kwargs={"whole": True})
+NAMES = ["CartPole-v1", "Pendulum-v1", "OlafBounds-v0", "OlafWhole-v0"]
 
 
 def learner_of(name: str = "CartPole-v1") -> NumpyLearner:
@@ -30,7 +55,7 @@ def saved_of(learner: NumpyLearner, folder: Path) -> checkpoint.Checkpoint:
     return checkpoint.load(folder / "saved.npz")
 
 
-@pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1"])
+@pytest.mark.parametrize("name", NAMES)
 def test_an_onnx_file_gives_what_the_learner_gives(tmp_path: Path, name: str) -> None:
     learner = learner_of(name)
     file = tmp_path / "policy.onnx"
@@ -66,7 +91,7 @@ def test_arrays_have_names_and_shapes_and_need_no_olaf(tmp_path: Path) -> None:
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1"])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_torchscript_file_gives_what_the_learner_gives(tmp_path: Path, name: str) -> None:
     import torch
 

@@ -70,7 +70,7 @@ def make_environment(
     space = env.observation_space
     if flat and isinstance(space, spaces.Box) and len(space.shape) > 1 and space.dtype == np.uint8:
         raise UnusableEnvironmentError(images(name, space.shape))
-    if not isinstance(space, spaces.Box) or (flat and len(space.shape) != 1):
+    if not isinstance(space, spaces.Box) or not space.shape or (flat and len(space.shape) != 1):
         try:
             env = gym.wrappers.FlattenObservation(env)
         except (NotImplementedError, AttributeError, ValueError) as error:
@@ -132,23 +132,44 @@ def unsupported(name: str, which: str, space: "spaces.Space[Any]") -> UnusableEn
     )
 
 
+ACTIONS: tuple[type["spaces.Space[Any]"], ...] = (spaces.Discrete, spaces.Box)
+"""Kinds of action spaces that the learners support."""
+
+
 def describe(name: str, env: "gym.Env[Any, Any]") -> Spaces:
     """The spaces of ``env``. Raises ``UnusableEnvironmentError``."""
     space = env.observation_space
     if not isinstance(space, spaces.Box) or not space.shape or 0 in space.shape:
         raise unsupported(name, "observation", space)
-    observation, none = math.prod(space.shape), np.empty(0, np.float32)
-    seen = space.shape if len(space.shape) > 1 else ()
     action = env.action_space
+    if not isinstance(action, ACTIONS):
+        raise unsupported(name, "action", action)
+    low = high = np.empty(0)
+    discrete: tuple[int, ...] = ()
+    starts: tuple[int, ...] = ()
     if isinstance(action, spaces.Discrete):
-        start = int(action.start)
-        return Spaces(observation, int(action.n), False, start, none, none, (), seen)
-    if isinstance(action, spaces.Box) and np.issubdtype(action.dtype, np.floating):
-        low, high = action.low.reshape(-1), action.high.reshape(-1)
-        low, high = low.astype(np.float32), high.astype(np.float32)
-        if low.size:
-            return Spaces(observation, low.size, True, 0, low, high, action.shape, seen)
-    raise unsupported(name, "action", action)
+        discrete, starts = (int(action.n),), (int(action.start),)
+    elif isinstance(action, spaces.MultiDiscrete):
+        discrete = tuple(action.nvec.ravel().tolist())
+        starts = tuple(action.start.ravel().tolist())
+    elif isinstance(action, spaces.MultiBinary):
+        discrete, starts = (2,) * math.prod(action.shape), (0,) * math.prod(action.shape)
+    elif isinstance(action, spaces.Box):
+        low = np.where(action.bounded_below, action.low, -np.inf).ravel()
+        high = np.where(action.bounded_above, action.high, np.inf).ravel()
+    if not (low.size or discrete) or min(discrete, default=1) < 1:
+        raise unsupported(name, "action", action)
+    return Spaces(
+        observation=math.prod(space.shape),
+        actions=sum(discrete) or low.size,
+        discrete=discrete,
+        starts=starts,
+        low=low.astype(np.float64),
+        high=high.astype(np.float64),
+        shape=action.shape,
+        dtype=np.dtype(action.dtype),
+        seen=space.shape if len(space.shape) > 1 else (),
+    )
 
 
 def reward_threshold(name: str) -> float | None:

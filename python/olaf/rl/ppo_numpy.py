@@ -92,8 +92,8 @@ class NumpyLearner:
         """The most likely action for each of the observations ``(batch, *observation_shape)``."""
         policy = self._outputs(observations)[:, :-1]
         if self.spaces.continuous:
-            return list(self.spaces.to_environment(policy))
-        return [int(index) + self.spaces.start for index in policy.argmax(axis=1)]
+            return self.spaces.to_environment(policy)
+        return self.spaces.to_environment(policy.argmax(axis=1))
 
     def policy(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
         """Logits or means, and in the last column the value: ``(batch, actions + 1)``."""
@@ -173,10 +173,10 @@ class NumpyLearner:
             if log_std is not None:
                 actions = outputs[:, :-1] + np.exp(log_std) * noise[turn % turns]
                 taken.append(actions)
-                return list(spaces.to_environment(actions))
+                return spaces.to_environment(actions)
             chosen = (outputs[:, :-1] + noise[turn % turns]).argmax(axis=1)
             taken.append(chosen)
-            return [index + spaces.start for index in chosen.tolist()]
+            return spaces.to_environment(chosen)
 
         rollout = self._collector.collect(act, turns, config.episodes_per_update)
         actions = np.array(taken)

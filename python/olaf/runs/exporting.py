@@ -91,7 +91,7 @@ def _described(learner: Any) -> dict[str, Any]:
     if spaces.continuous:
         about |= {"low": spaces.low.tolist(), "high": spaces.high.tolist()}
     else:
-        about["start"] = spaces.start
+        about["start"] = spaces.starts[0]
     return about
 
 
@@ -130,6 +130,11 @@ def _actions(
     """Given and expected actions, without ties, which both may break in any way."""
     expected = np.array(learner.greedy(seen))
     action = np.asarray(action)
+    if learner.spaces.whole and action.shape == expected.shape:
+        moved = own[:, :-1] * learner.spaces.range.half + learner.spaces.range.middle
+        from_half = np.abs(moved - np.floor(moved) - 0.5)
+        clear = (from_half > 2 * bound * learner.spaces.range.half).reshape(action.shape)
+        return action[clear].astype(np.float64), expected[clear].astype(np.float64)
     if learner.spaces.continuous or learner.spaces.actions < 2 or action.shape != expected.shape:
         return action, expected
     best = np.sort(own[:, :-1], axis=1)
@@ -207,20 +212,21 @@ def _onnx_of_layout(learner: Any, half: Path, about: dict[str, Any]) -> None:
         nodes.append(helper.make_node("Gemm", inputs, [name]))
     shape: list[str | int] = ["batch"]
     if spaces.continuous:
-        low, high, half_range, middle = _range_of(spaces)
-        arrays |= {"low": low, "high": high, "half": half_range, "middle": middle}
+        arrays |= spaces.range._asdict()
         nodes += [
             helper.make_node("Mul", ["policy", "half"], ["scaled"]),
             helper.make_node("Add", ["scaled", "middle"], ["moved"]),
             helper.make_node("Max", ["moved", "low"], ["above"]),
             helper.make_node("Min", ["above", "high"], ["clipped"]),
         ]
+        if spaces.whole:
+            nodes.append(helper.make_node("Round", ["clipped"], ["rounded"]))
         shape += list(spaces.shape)
         arrays["action.shape"] = np.array([-1, *spaces.shape], np.int64)
-        nodes.append(helper.make_node("Reshape", ["clipped", "action.shape"], ["action"]))
+        nodes.append(helper.make_node("Reshape", [nodes[-1].output[0], "action.shape"], ["action"]))
         kind = TensorProto.FLOAT
     else:
-        arrays["start"] = np.array([spaces.start], np.int64)
+        arrays["start"] = np.array(spaces.starts[:1], np.int64)
         nodes += [
             helper.make_node("ArgMax", ["policy"], ["likeliest"], axis=1, keepdims=0),
             helper.make_node("Add", ["likeliest", "start"], ["action"]),
@@ -271,19 +277,6 @@ def _texts(about: dict[str, Any]) -> dict[str, str]:
     return {key: v if isinstance(v, str) else json.dumps(v) for key, v in about.items()}
 
 
-def _range_of(spaces: Any) -> tuple[Floats, Floats, Floats, Floats]:
-    """Bounds of a continuous action, and half and middle of its range; infinite without bounds.
-
-    As `Spaces.to_environment` maps a policy's actions.
-    """
-    bounded = np.isfinite(spaces.low) & np.isfinite(spaces.high)
-    half = np.where(bounded, (spaces.high - spaces.low) / 2, 1).astype(np.float32)
-    middle = np.where(bounded, (spaces.high + spaces.low) / 2, 0).astype(np.float32)
-    low = np.where(bounded, spaces.low, -np.inf).astype(np.float32)
-    high = np.where(bounded, spaces.high, np.inf).astype(np.float32)
-    return low, high, half, middle
-
-
 # TorchScript.
 
 
@@ -324,4 +317,4 @@ def _policy_module(learner: Any) -> Any:
     module = _module_of(learner)
     if module is None:
         module = BuiltIn(learner.layout, learner.named_parts())
-    return Policy(module, learner.spaces, _range_of(learner.spaces)).eval()
+    return Policy(module, learner.spaces).eval()

@@ -50,14 +50,15 @@ def _linear(
 class Policy(nn.Module):
     """Adds the greedy action, in the environment's form, to a network's outputs."""
 
-    def __init__(self, module: Any, spaces: Spaces, bounds: tuple[NDArray[np.float32], ...]):
+    def __init__(self, module: Any, spaces: Spaces):
         super().__init__()
         self.module = module
         self.continuous = spaces.continuous
-        self.start = spaces.start
+        self.start = 0 if spaces.continuous else spaces.starts[0]
+        self.whole = spaces.whole
         self.shape = spaces.shape
-        for name, array in zip(("low", "high", "half_range", "middle"), bounds, strict=True):
-            self.register_buffer(name, torch.from_numpy(np.array(array)))
+        for name, array in spaces.range._asdict().items():
+            self.register_buffer(f"range_{name}", torch.from_numpy(np.array(array)))
 
     def forward(self, observation: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """``(batch, *shape)`` to action, policy ``(batch, actions)`` and value ``(batch, 1)``."""
@@ -66,6 +67,8 @@ class Policy(nn.Module):
         if not self.continuous:
             return policy.argmax(dim=1) + self.start, policy, value
         own: Any = self
-        moved = policy * own.half_range + own.middle
-        action = torch.minimum(torch.maximum(moved, own.low), own.high)
+        moved = policy * own.range_half + own.range_middle
+        action = torch.minimum(torch.maximum(moved, own.range_low), own.range_high)
+        if self.whole:
+            action = torch.round(action)
         return action.reshape(-1, *self.shape), policy, value
