@@ -10,16 +10,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from olaf.rl.actor_critic import Layout, forward
+from olaf.rl.adam import Adam
+from olaf.rl.advantages import generalised_advantages
+from olaf.rl.distributions import draw, log_probability, log_softmax
 from olaf.rl.learner import LearnerConfig
-from olaf.rl.ppo_numpy import (
-    Adam,
-    Batch,
-    draw,
-    generalised_advantages,
-    log_probability,
-    log_softmax,
-    objective,
-)
+from olaf.rl.objective import Batch, objective
 
 Doubles = NDArray[np.float64]
 

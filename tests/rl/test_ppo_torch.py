@@ -11,7 +11,8 @@ from olaf.rl.actor_critic import Layout
 from olaf.rl.learner import LearnerConfig, LearnerError, named_parts
 from olaf.rl.local_job import JobConfig, LocalJob
 from olaf.rl.making import make_learner
-from olaf.rl.ppo_numpy import Batch, NumpyLearner, objective
+from olaf.rl.objective import Batch, objective
+from olaf.rl.ppo_numpy import NumpyLearner
 from olaf.rl.worker_loop import LoopConfig
 
 SMALL = LearnerConfig(

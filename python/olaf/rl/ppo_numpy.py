@@ -1,8 +1,8 @@
-"""The built-in default learner: PPO of a small network in numpy, in one file.
+"""The built-in default learner: PPO of a small network in numpy.
 
-Read from top to bottom: the learner, its rollout and its epochs; then the objective with its
-hand-written gradients; then advantages, Adam and sampling. It needs neither torch nor Ray. The
-tests check its gradients against finite differences and against torch.
+Here are the learner, its rollout and its epochs. The mathematics is in ``objective`` (with
+hand-written gradients), ``advantages``, ``adam`` and ``distributions``. It needs neither torch nor
+Ray. The tests check its gradients against finite differences and against torch.
 
 PPO: Schulman et al. 2017; the advantages: Schulman et al. 2016; how a worker uses it: OLAF §2.1.
 """
@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from olaf.rl.actor_critic import Floats, Layout, Real, backward, forward
+from olaf.rl.actor_critic import Layout, forward
+from olaf.rl.adam import Adam
+from olaf.rl.advantages import generalised_advantages
 from olaf.rl.collecting import Collector, Rollout
+from olaf.rl.distributions import draw, log_probability
 from olaf.rl.environments import RunningScale, known_reward_scale
 from olaf.rl.learner import Iteration, LearnerConfig, Parts
-
-HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
+from olaf.rl.objective import Batch, objective
 
 
 class NumpyLearner:
@@ -183,7 +185,7 @@ class NumpyLearner:
         flat = actions.reshape(-1, *actions.shape[2:])
         return rollout, actions, log_probability(np.concatenate(heads), flat, self._log_std())
 
-    def _batch(self, turn: "Turn") -> "Batch":
+    def _batch(self, turn: "Turn") -> Batch:
         """Turn a rollout into the inputs of the objective, ``(steps * environments, ..)``.
 
         Values and probabilities are those of the present weights, which may be newer than the
@@ -247,7 +249,7 @@ class NumpyLearner:
             trace=self.config.trace,
         )
 
-    def _learn(self, batch: "Batch", passes: int) -> tuple[Parts, dict[str, float]]:
+    def _learn(self, batch: Batch, passes: int) -> tuple[Parts, dict[str, float]]:
         """Make passes in place on the weights; return the update and the last mean losses."""
         config = self.config
         before = self.weights.copy()
@@ -271,7 +273,7 @@ class NumpyLearner:
         settle(self.weights, before, self._update, config)
         return [self._update], total
 
-    def _epochs(self, batch: "Batch", passes: int) -> Iterator[list["Batch"]]:
+    def _epochs(self, batch: Batch, passes: int) -> Iterator[list[Batch]]:
         """The minibatches of each pass: shuffled, equal in size, with normalised advantages."""
         steps = len(batch.advantages)
         count = max(1, round(steps / self.config.minibatch))
@@ -322,198 +324,3 @@ class Turn:
     """Number of remaining passes."""
     batch: "Batch | None" = None
     """The steps as the first pass saw them."""
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Steps to learn from; the first axis of every array is the step."""
-
-    observations: Floats
-    """``(steps, *observation_shape)``"""
-    actions: NDArray[Any]
-    """``(steps,)`` indices, or ``(steps, actions)`` floats before clipping."""
-    log_probabilities: Floats
-    """Log probabilities ``(steps,)`` of the actions under the policy of PPO's bound."""
-    advantages: Floats
-    """``(steps,)``"""
-    returns: Floats
-    """``(steps,)`` targets of the value head, in scaled reward."""
-    importance: Floats
-    """``(steps,)`` factors on the advantages; 1 if the same policy collected."""
-
-    def rows(self, which: Any) -> "Batch":
-        """A part of the steps: a slice (views) or indices (copies)."""
-        return Batch(
-            self.observations[which],
-            self.actions[which],
-            self.log_probabilities[which],
-            self.advantages[which],
-            self.returns[which],
-            self.importance[which],
-        )
-
-    def normalised(self) -> "Batch":
-        """The batch with advantages of mean 0 and standard deviation 1, times their importance."""
-        spread = self.advantages.std() + 1e-8
-        return Batch(
-            self.observations,
-            self.actions,
-            self.log_probabilities,
-            (self.advantages - self.advantages.mean()) / spread * self.importance,
-            self.returns,
-            self.importance,
-        )
-
-
-def objective(
-    layout: Layout,
-    weights: NDArray[Real],
-    batch: Batch,
-    config: LearnerConfig,
-    gradient: NDArray[Real],
-) -> dict[str, float]:
-    """Clipped PPO loss of a minibatch; its gradient is written into ``gradient`` ``(size,)``.
-
-    loss = -mean(min(ratio A, clip(ratio) A)) + value mean((v - R)^2) / 2 - entropy mean(H).
-    Works in the precision of ``weights``, so that the tests can use float64.
-    """
-    views, into = layout.views(weights), layout.views(gradient)
-    observations: NDArray[Real] = batch.observations.astype(weights.dtype, copy=False)
-    outputs, activations = forward(layout, views, observations)
-    policy, values = outputs[:, :-1], outputs[:, -1]
-    count = len(values)
-    log_std = views.get("log_std")
-
-    if log_std is None:
-        logs = log_softmax(policy)
-        probabilities = np.exp(logs)
-        taken = np.arange(count), batch.actions
-        logp = logs[taken]
-        entropies = -(probabilities * logs).sum(axis=1)
-        entropy = float(entropies.mean())
-    else:
-        deviation = np.exp(log_std)
-        z = (batch.actions - policy) / deviation
-        logp = -(0.5 * z * z + log_std + HALF_LOG_2PI).sum(axis=1)
-        entropy = float((log_std + 0.5 + HALF_LOG_2PI).sum())
-
-    log_ratio = logp - batch.log_probabilities
-    ratio = np.exp(log_ratio)
-    plain = ratio * batch.advantages
-    bounded = np.clip(ratio, 1 - config.clip, 1 + config.clip) * batch.advantages
-    error = values - batch.returns
-    losses = {
-        "policy": -float(np.minimum(plain, bounded).mean()),
-        "value": 0.5 * float((error * error).mean()),
-        "entropy": entropy,
-        "kl": float((ratio - 1 - log_ratio).mean()),
-        "clipped": float((np.abs(ratio - 1) > config.clip).mean()),
-    }
-    losses["loss"] = (
-        losses["policy"] + config.value * losses["value"] - config.entropy * losses["entropy"]
-    )
-
-    d_logp = np.where(plain <= bounded, plain, 0) * (-1 / count)
-    d_outputs = np.empty_like(outputs)
-    d_outputs[:, -1] = error * (config.value / count)
-    if log_std is None:
-        d_policy = probabilities * (
-            (logs + entropies[:, None]) * (config.entropy / count) - d_logp[:, None]
-        )
-        d_policy[taken] += d_logp
-        d_outputs[:, :-1] = d_policy
-    else:
-        d_outputs[:, :-1] = d_logp[:, None] * (z / deviation)
-        into["log_std"][:] = d_logp @ (z * z - 1) - config.entropy
-    backward(layout, views, activations, d_outputs, into)
-    return losses
-
-
-def log_softmax(logits: NDArray[Real]) -> NDArray[Real]:
-    """Logarithms of the probabilities, ``(steps, actions)``."""
-    shifted: NDArray[Real] = logits - logits.max(axis=1, keepdims=True)
-    shifted -= np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return shifted
-
-
-def log_probability(
-    policy: NDArray[Real], actions: NDArray[Any], log_std: NDArray[Real] | None
-) -> NDArray[Real]:
-    """Logarithm of the probability of ``actions``, ``(steps,)``, for the policy head's outputs."""
-    if log_std is None:
-        logs = log_softmax(policy)
-        chosen: NDArray[Real] = logs[np.arange(len(actions)), actions]
-        return chosen
-    z = (actions - policy) / np.exp(log_std)
-    logp: NDArray[Real] = -(0.5 * z * z + log_std + HALF_LOG_2PI).sum(axis=1)
-    return logp
-
-
-def generalised_advantages(
-    rewards: NDArray[np.float32],
-    values: NDArray[np.float32],
-    *,
-    following: NDArray[np.float32],
-    terminated: NDArray[np.bool_],
-    ended: NDArray[np.bool_],
-    discount: float,
-    trace: float,
-) -> NDArray[np.float32]:
-    """Advantages by GAE; all arrays ``(steps, environments)``, rewards scaled.
-
-    following: value of the state after each step, before any reset. terminated: the state is
-    terminal. ended: the episode ended, so later steps' advantages do not belong to it.
-    """
-    deltas = rewards + discount * following * ~terminated - values
-    decay = discount * trace * ~ended
-    advantages = np.empty_like(rewards)
-    for index in range(rewards.shape[1]):  # plain floats are faster here than tiny arrays
-        running, column = 0.0, []
-        pairs = zip(deltas[::-1, index].tolist(), decay[::-1, index].tolist(), strict=True)
-        for delta, factor in pairs:
-            running = delta + factor * running
-            column.append(running)
-        advantages[::-1, index] = column
-    return advantages
-
-
-def draw(rng: np.random.Generator, shape: tuple[int, ...], continuous: bool) -> NDArray[np.float32]:
-    """Noise for a rollout's actions: normal, or Gumbel, whose argmax with logits is a sample."""
-    if continuous:
-        return rng.standard_normal(shape, np.float32)
-    uniform = rng.random(shape, np.float32)
-    uniform += np.float32(1e-12)
-    gumbel: NDArray[np.float32] = -np.log(-np.log(uniform) + np.float32(1e-12))
-    return gumbel
-
-
-class Adam:
-    """Adam (Kingma and Ba 2015), in place, without allocating per step."""
-
-    def __init__(self, size: int, beta1: float, beta2: float, epsilon: float = 1e-5) -> None:
-        self._mean = np.zeros(size, np.float32)
-        self._square = np.zeros(size, np.float32)
-        self._scratch = np.zeros(size, np.float32)
-        self._beta1, self._beta2, self._epsilon = beta1, beta2, epsilon
-        self._steps = 0
-
-    def step(
-        self, weights: NDArray[np.float32], gradient: NDArray[np.float32], rate: float
-    ) -> None:
-        """Move ``weights`` downhill by one step of size ``rate``; both ``(size,)``."""
-        self._steps += 1
-        scratch = self._scratch
-        np.multiply(gradient, np.float32(1 - self._beta1), out=scratch)
-        self._mean *= np.float32(self._beta1)
-        self._mean += scratch
-        np.multiply(gradient, gradient, out=scratch)
-        scratch *= np.float32(1 - self._beta2)
-        self._square *= np.float32(self._beta2)
-        self._square += scratch
-        # The bias corrections of the moments, folded into the rate and into epsilon.
-        root = float(np.sqrt(1 - self._beta2**self._steps))
-        np.sqrt(self._square, out=scratch)
-        scratch += np.float32(self._epsilon * root)
-        np.divide(self._mean, scratch, out=scratch)
-        scratch *= np.float32(rate * root / (1 - self._beta1**self._steps))
-        weights -= scratch

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from olaf import extras
 from olaf.rl.actor_critic import Layout
 from olaf.rl.learner import Iteration, LearnerError, Parts
+from olaf.rl.objective import Batch
 from olaf.rl.own import described, import_own
-from olaf.rl.ppo_numpy import Batch, NumpyLearner, settle
+from olaf.rl.ppo_numpy import NumpyLearner, settle
 from olaf.rl.spaces import Spaces
 
 try:
