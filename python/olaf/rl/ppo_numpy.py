@@ -43,7 +43,7 @@ class NumpyLearner:
         self.config, self.worker = config, worker
         self._clock = clock or time.perf_counter
         self._rng = np.random.default_rng([config.seed, worker])
-        seeds = [int(s) for s in self._rng.integers(2**31 - 1, size=config.environments)]
+        seeds = seeds_of_copies(self._rng, config)
         self._collector = Collector(
             config.environment, config.environments, seeds, flat=self._flat()
         )
@@ -64,10 +64,21 @@ class NumpyLearner:
     def _start(self) -> None:
         """Make the weights. The server keeps only the first worker's weights (OLAF §2.1)."""
         config = self.config
-        self.weights = self.layout.initial(self._rng, config.log_std)
+        self.layout.initial(self._rng, config.log_std)  # keeps the place in this worker's numbers
+        self.weights = self.layout.initial(self._first_draws(), config.log_std)
         self._views = self.layout.views(self.weights)
         self._update = np.zeros_like(self.weights)
         self._adam = Adam(self.layout.size, config.adam_beta1, config.adam_beta2)
+
+    def _first_draws(self) -> np.random.Generator:
+        """Worker 0's generator, as it was before it drew its first weights.
+
+        All workers take their first weights from it, so that the model does not depend on which
+        worker joins first.
+        """
+        rng = np.random.default_rng([self.config.seed, 0])
+        seeds_of_copies(rng, self.config)
+        return rng
 
     def _outputs(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
         """Outputs of the policy head, then the value, for observations ``(batch, observation)``."""
@@ -288,6 +299,11 @@ class NumpyLearner:
         if self._last_reward is None:
             return float(np.mean(self._collector.running_rewards()))
         return self._last_reward
+
+
+def seeds_of_copies(rng: np.random.Generator, config: LearnerConfig) -> list[int]:
+    """Draw the seeds of a worker's copies of the environment: its generator's first numbers."""
+    return [int(seed) for seed in rng.integers(2**31 - 1, size=config.environments)]
 
 
 def settle(

@@ -100,13 +100,16 @@ class TorchLearner(NumpyLearner):
 
     def _start(self) -> None:
         config, spaces = self.config, self.spaces
-        torch_seed = int(self._rng.integers(2**31))
+        first = self._first_draws()
+        torch_seed = int(first.integers(2**31))
+        self._rng.integers(2**31)  # keeps the place in this worker's numbers
         if config.module:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(torch_seed)
                 module = made_by(config.module, spaces)
         else:
-            module = ActorCritic(self.layout, self.layout.initial(self._rng, config.log_std))
+            self.layout.initial(self._rng, config.log_std)
+            module = ActorCritic(self.layout, self.layout.initial(first, config.log_std))
         self.module = checked(module, config.module or "ActorCritic", self)
         self._tensors = [parameter for parameter in module.parameters() if parameter.requires_grad]
         self._device = self._tensors[0].device
