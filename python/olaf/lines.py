@@ -4,9 +4,9 @@ A role writes to stdout: ``{"event": "listening", ..}`` or ``{"event": "joined",
 events as they occur, ``stats`` at intervals, ``stopped`` at the end. Only a process that was
 started with ``--attached`` reads stdin. The first line is its checked configuration. Later lines
 are ``stats`` (report now), ``save JOB`` (a server: write the model of this job and answer ``saved``
-with the file), ``finish`` (a worker: push no more, but stay in the job until its updates have
-arrived) or ``stop``. The end of stdin means that the parent is gone; the process then stops, so a
-killed parent leaves no orphans.
+with the file), ``begin`` (a worker of a synchronous run: all workers have joined), ``finish`` (a
+worker: push no more, but stay in the job until its updates have arrived) or ``stop``. The end of
+stdin means that the parent is gone; the process then stops, so a killed parent leaves no orphans.
 """
 
 from __future__ import annotations
@@ -128,6 +128,7 @@ class Control:
     def __init__(self) -> None:
         self.stopping = False
         self.finishing = False
+        self.beginning = False
         self.why = ""
         self._stats_wanted = False
         self._saves_wanted: deque[int] = deque(maxlen=SAVES)
@@ -183,7 +184,10 @@ class Control:
     def _obey(self, stream: IO[str], owns_process: bool) -> None:
         for line in stream:
             word = line.strip()
-            if word == "finish":
+            if word == "begin":
+                self.beginning = True
+                self._wake()
+            elif word == "finish":
                 self.finishing = True
                 self._wake()
             elif word == "stop":

@@ -161,3 +161,15 @@ def test_a_wrong_configuration_quotes_the_key(change: dict[str, object], message
 def test_an_unknown_environment_is_a_learner_error() -> None:
     with pytest.raises(UnusableEnvironmentError, match="CartPole-v1"):
         make_learner(LearnerConfig(environment="CartPoel-v1"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_workers_of_a_run_start_from_the_same_weights(kind: str) -> None:
+    config = SMALL.replaced(learner=kind, seed=4)
+    first, second = (make_learner(config, worker) for worker in (0, 3))
+    for one, other in zip(first.parts(), second.parts(), strict=True):
+        assert np.array_equal(one, other)
+    another = make_learner(config.replaced(seed=5), 3)
+    assert not np.array_equal(first.parts()[0], another.parts()[0])
+    # Only the weights are common: each worker has its own experience.
+    assert first.iterate().reward != second.iterate().reward

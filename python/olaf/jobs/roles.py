@@ -139,6 +139,8 @@ class WorkerJob:
     """Fields of `olaf.rl.worker_loop.LoopConfig`."""
     learner: dict[str, Any] = field(default_factory=dict)
     """Fields of `olaf.rl.LearnerConfig` except the seed."""
+    begins_together: bool = False
+    """Wait after the join until the parent says ``begin``, see `olaf.jobs.beginning`."""
     tcp: dict[str, Any] | None = None
     """For TCP: ``timeout_s`` and ``buffer_bytes`` of `olaf.tcp.client.TcpClient`."""
 
@@ -218,6 +220,8 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
         def join(self, weights: Any, timeout_s: float) -> int:
             version: int = client.join(weights, timeout_s, layout_of(learner))
             reporter.say("joined", worker=client.worker, version=version)
+            if task.begins_together:
+                _await_the_others(control, timeout_s)
             return version
 
         push = staticmethod(client.push)
@@ -253,6 +257,16 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
     reporter.say(
         "stopped", why=control.why or "done", worker=client.worker, flushed=flushed, stats=stats
     )
+
+
+def _await_the_others(control: Control, timeout_s: float) -> None:
+    """Wait until the parent says ``begin``, or the run ends, or ``timeout_s`` is over."""
+    deadline = time.monotonic() + timeout_s
+    while not (control.beginning or control.finishing or control.stopping):
+        left_s = deadline - time.monotonic()
+        if left_s <= 0:
+            return
+        control.wait(min(left_s, POLL_S))
 
 
 class _News:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from olaf.jobs.beginning import Beginning
 from olaf.jobs.limits import Limits
 from olaf.jobs.places import Place
 from olaf.jobs.progress import Earlier, Happening, Progress
@@ -120,6 +121,8 @@ class Training:
         self._keys = run_keys(settings)
         self._homes: dict[str, str] = {}
         """The address of each switch and the server, as others reach it."""
+        workers = [f"worker {number}" for number in range(settings.train.workers)]
+        self._beginning = Beginning(workers, self._place.tell)
         self._phase = "starting"
         self._next_sample_s = 0.0
 
@@ -273,7 +276,10 @@ class Training:
             cluster=worker % self._train.clusters,
             seed=session_seed(self._train.seed, self._session),
         )
-        told = dataclasses.asdict(task) | {"client": self._keys.client(task.client)}
+        told = dataclasses.asdict(task) | {
+            "client": self._keys.client(task.client),
+            "begins_together": self._settings.server.aggregate == "round",
+        }
         return self._program(f"worker {worker}", told)
 
     def _home_of(self, worker: int) -> str:
@@ -353,6 +359,7 @@ class Training:
 
     def _take(self, occurrences: Iterable[Occurrence]) -> None:
         for occurrence in occurrences:
+            self._beginning.take(occurrence)
             happening = self.progress.take(occurrence, self._now())
             if happening:
                 self._observer.happened(happening)
