@@ -4,8 +4,31 @@ from __future__ import annotations
 
 
 def number(value: float | None, digits: int = 1, unit: str = "") -> str:
-    """A number for people: ``12,345.6 unit``, or a dash where there is none."""
-    return "-" if value is None else f"{value:,.{digits}f}{unit}"
+    """A number for people: ``12,345.6 unit``, or a dash where there is none.
+
+    A number that the decimals would make 0 has two significant digits: ``0.0031``.
+    """
+    if value is None:
+        return "-"
+    text = f"{value:,.{digits}f}"
+    if float(text.replace(",", "")) == 0:
+        text = f"{value:.2g}" if value else text.removeprefix("-")
+    return text + unit
+
+
+def score(value: float | None) -> str:
+    """A reward: ``214.6``, ``-1,152.0``, ``8.25``, ``0.00312``: at least three digits tell."""
+    if value is None:
+        return "-"
+    size = abs(value)
+    if size >= 10 or value == round(value, 1):
+        return number(value)
+    return f"{value:.2f}" if size >= 1 else f"{value:.3g}"
+
+
+def counted(count: float, noun: str, nouns: str = "") -> str:
+    """A count with its noun: ``1 worker``, ``1,234 workers``; nouns: the plural without an -s."""
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 
 
 def duration(seconds: float | None) -> str:
@@ -37,10 +60,12 @@ def rate(bytes_per_s: float | None) -> str:
 def short(value: float, digits: int | None = None) -> str:
     """Three or four significant digits, ``1,152``, ``44.1``, ``0.031``; or ``digits`` decimals."""
     if digits is not None:
-        return f"{value:,.{digits}f}"
+        return f"{value or 0.0:,.{digits}f}"
     size = abs(value)
     if size >= 1000:
         return f"{value:,.0f}"
+    if size == 0:
+        return "0"
     if size >= 100 or value == round(value, 0):
         return f"{value:.0f}"
     if size >= 10:

@@ -18,6 +18,17 @@ from typing import Any
 Stats = dict[str, Any]
 Take = Callable[[socket.socket, bytes], None]
 
+LOSSES = {
+    "policy": -0.012,
+    "value": 0.31,
+    "entropy": 1.21,
+    "kl": 0.0081,
+    "clipped": 0.12,
+    "explained_variance": 0.85,
+    "gradient_norm": 0.43,
+    "learning_rate": 0.002,
+}
+
 FATES: Stats = {
     "sent_alone": 0,
     "merged": 0,
@@ -203,6 +214,9 @@ def worker(told: Told) -> None:
             steps=updates * 100,
             episodes=updates,
             episode_rewards=[-200.0 + 4.0 * updates],
+            episode_steps=[100],
+            episode_numbers=[{"success": updates % 2, "energy": 0.25}],
+            losses=LOSSES,
             reward=-200.0 + 4.0 * updates,
             model_version=updates,
             stats=stats(),

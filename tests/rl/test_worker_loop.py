@@ -230,6 +230,20 @@ def test_a_push_of_several_turns_has_the_reward_of_the_episodes_that_ended() -> 
     assert [reward for _, reward, _ in connection.pushed] == [7.0, 4.0]
 
 
+def test_the_losses_of_a_turn_are_the_means_over_its_passes() -> None:
+    class Losing(InPasses):
+        """Its passes have the losses 1, 2 and 3, and the last one another number."""
+
+        def learn(self, passes: int | None = None) -> Iteration:
+            turn = super().learn(passes)
+            losses = {"value": float(3 - self.left)}
+            return dataclasses.replace(turn, losses=losses | ({"kl": 0.5} if turn.is_last else {}))
+
+    seen: list[Progress] = []
+    work(Losing(), Fake([(2, 1.0), (3, 2.0)] * 3), worker=0, updates=6, on_progress=seen.append)
+    assert [now.losses for now in seen] == [{"value": 2.0, "kl": 0.5}] * 2
+
+
 def test_each_pass_begins_from_the_newest_model_and_is_pushed_by_itself() -> None:
     connection = Fake([(2, 20.0), (3, 30.0), (4, 40.0)])
     seen: list[Progress] = []

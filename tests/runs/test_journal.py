@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from olaf.runs.journal import FILE, Journal, read_journal
 from olaf.runs.settings import changes, described, settings_of, tables_of, write_settings
 
 
-def push(progress: Progress, updates: int, at_s: float, reward: float = 1.0) -> None:
+def push(progress: Progress, updates: int, at_s: float, reward: float = 1.0, **more: Any) -> None:
     if progress.joined_at_s is None:
         progress.take(Said("worker 0", 1, {"event": "joined", "worker": 0}), at_s - 1)
     message = {
@@ -25,6 +26,7 @@ def push(progress: Progress, updates: int, at_s: float, reward: float = 1.0) -> 
         "episode_rewards": [reward],
         "reward": reward,
         "pushes_at_s": [at_s],
+        **more,
     }
     progress.take(Said("worker 0", 1, message), at_s)
 
@@ -54,6 +56,40 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert earlier.trained_s == pytest.approx(progress.trained_s) == pytest.approx(3.0)
     assert earlier.best_reward == progress.best_reward
     assert len((tmp_path / FILE).read_text().splitlines()) == 1 + 3
+
+
+def test_the_learners_numbers_are_read_back_and_older_journals_have_none(tmp_path: Path) -> None:
+    progress = Progress(Settings())
+    losses = {"entropy": 1.25, "kl": float("nan")}
+    with Journal(tmp_path, {"session": 1, **described(Settings())}) as journal:
+        told = {"losses": losses, "episode_steps": [7], "episode_numbers": [{"success": 1}]}
+        push(progress, 1, 1.0, **told)
+        progress.sample(1.0)
+        push(progress, 2, 2.0)  # a worker of an earlier version
+        progress.sample(2.0)
+        progress.sample(3.0)
+        journal.stands(progress, "training")
+    earlier = read_journal(tmp_path)
+    assert earlier.samples == progress.samples
+    assert [sample.losses for sample in earlier.samples] == [{"entropy": 1.25}, {}, {}]
+    assert earlier.samples[-1].episode_steps == 7.0
+    assert earlier.samples[-1].episode_numbers == {"success": 1.0}
+    assert [episode.length for episode in earlier.episodes] == [7, None]
+    assert Progress(Settings(), earlier).learning.steps == 7.0
+    lines = (tmp_path / FILE).read_text().splitlines()
+    assert ["losses" in line for line in lines] == [False, True, False, False]
+    # A journal of an earlier version has no line with them, and episodes of four numbers.
+    older = [json.loads(line) for line in lines]
+    for line in older:
+        for key in ("losses", "episode_steps", "episode_numbers"):
+            line.pop(key, None)
+        line["episodes"] = [episode[:4] for episode in line.get("episodes", ())]
+    (tmp_path / FILE).write_text("".join(json.dumps(line) + "\n" for line in older))
+    read = read_journal(tmp_path)
+    assert [(s.losses, s.episode_steps, s.episode_numbers) for s in read.samples] == [
+        ({}, None, {})
+    ] * 3
+    assert [episode.length for episode in read.episodes] == [None, None]
 
 
 def test_a_resumed_run_goes_on_from_there_and_its_journal_has_both(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from small_runs import LOCAL, Olaf
 
+from olaf.jobs.instruments import INSTRUMENTS
 from olaf.jobs.progress import Earlier, Progress, Sample
 from olaf.jobs.settings import Settings
 from olaf.report.scalars import TAGS, Scalars, run_id, values_of
@@ -44,12 +45,18 @@ def pattern(tag: str) -> str:
     """A tag as the documentation writes it."""
     tag = re.sub(r"^(age_s/cluster_)\d+$", r"\1<C>", tag)
     tag = re.sub(r"^(episode/worker_)\d+$", r"\1<W>", tag)
+    tag = re.sub(r"^info/.+$", "info/<NAME>", tag)
     return re.sub(r"^fates/\w+$", "fates/<FATE>", tag)
 
 
 def sample(at_s: float, steps: int) -> Sample:
     counts = {"merged": 3, "waiting": 1}
-    return Sample(at_s, steps // 100, steps, 1.5, 2, steps // 100, {0: 0.1, 7: 0.2}, counts)
+    losses = dict.fromkeys(INSTRUMENTS, 0.5)
+    numbers = {"success": 0.75, "energy": 3.5}
+    version = steps // 100
+    return Sample(
+        at_s, version, steps, 1.5, 2, version, {0: 0.1, 7: 0.2}, counts, losses, 80.0, numbers
+    )
 
 
 def test_the_page_lists_the_tags_that_are_written_and_no_others(tmp_path: Path) -> None:
@@ -70,6 +77,7 @@ def test_a_run_writes_its_scalars_at_environment_steps(olaf: Olaf) -> None:
     assert {pattern(tag) for tag, _, _ in found} <= documented()
     updates = [(step, value) for tag, step, value in found if tag == "train/updates"]
     assert updates[-1] == (6 * 200, 6.0)
+    assert {"train/entropy", "train/value_loss", "train/episode_length"} <= {t for t, _, _ in found}
     assert all(step == value * 200 for step, value in updates)
     episodes = [(step, value) for tag, step, value in found if tag == "train/episode_reward"]
     journal = read_journal(folder)
@@ -128,6 +136,15 @@ def test_rates_are_over_the_seconds_before() -> None:
     assert values["train/updates_per_s"] == pytest.approx(2.0)
     assert "train/updates_per_s" not in values_of(sample(6.0, 1600), None)
     assert "train/reward" not in values_of(Sample(1.0, 1, 100, None, 0, 1, {}, {}), None)
+
+
+def test_the_learners_numbers_have_the_names_that_people_know() -> None:
+    values = values_of(sample(6.0, 1600), None)
+    assert values["train/approx_kl"] == values["train/clip_fraction"] == 0.5
+    assert values["train/episode_length"] == 80.0
+    assert (values["train/success"], values["info/energy"]) == (0.75, 3.5)
+    without = values_of(Sample(1.0, 1, 100, None, 0, 1, {}, {}), None)
+    assert not {tag for tag in without if "loss" in tag or "length" in tag}
 
 
 def test_what_earlier_sessions_wrote_is_not_written_again(tmp_path: Path) -> None:

@@ -160,6 +160,7 @@ class TrainingAlone:
             episode_rewards=turn.episode_rewards,
             episode_steps=turn.episode_steps,
             episode_numbers=turn.episode_numbers,
+            losses=turn.losses,
             reward=turn.reward,
             pushes_at_s=[self._clock()],
         )

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from olaf.jobs import words
 from olaf.jobs.accounts import Accounts, nothing, settle
 from olaf.jobs.incarnation import Incarnation
+from olaf.jobs.instruments import Gathered
 from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import Ended, Occurrence, Printed, Said, Started
 from olaf.lines import clock_here
@@ -73,6 +74,10 @@ class Sample:
     """Age-of-Model of each cluster at this moment, in seconds."""
     counts: dict[str, int]
     """Cumulative contributions by fate at the switch."""
+    losses: dict[str, float] = field(default_factory=dict)
+    """The learners' numbers, see `olaf.jobs.instruments.Readings`, as are the two below."""
+    episode_steps: float | None = None
+    episode_numbers: dict[str, float] = field(default_factory=dict)
 
 
 class Episode(NamedTuple):
@@ -83,6 +88,8 @@ class Episode(NamedTuple):
     reward: float
     steps: int
     """Environment steps of all workers when the episode was reported."""
+    length: int | None = None
+    """Environment steps of the episode; None in journals of earlier versions."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +197,8 @@ class Progress:
     _iterations: dict[int, int] = field(default_factory=dict)
     _said_at: dict[str, float] = field(default_factory=dict)
     _settled: set[tuple[str, int]] = field(default_factory=set)
+    learning: Gathered = field(init=False)
+    """What the learners report of their learning."""
 
     def __post_init__(self) -> None:
         earlier = self.earlier
@@ -198,7 +207,9 @@ class Progress:
         self.happenings += earlier.happenings
         self.best_reward = earlier.best_reward
         window = self.settings.train.reward_window
-        self._window.extend(episode.reward for episode in earlier.episodes[-window:])
+        last = earlier.episodes[-window:]
+        self._window.extend(episode.reward for episode in last)
+        self.learning = Gathered(window, [e.length for e in last if e.length is not None])
 
     def take(self, occurrence: Occurrence, at_s: float) -> Happening | None:
         """Take in an occurrence; return the line of the log that it deserves, if any."""
@@ -214,6 +225,7 @@ class Progress:
         counts = self.switch_counts()
         for fate, count in self.earlier.counts.items():
             counts[fate] = counts.get(fate, 0) + count
+        reading = self.learning.reading()
         self.samples.append(
             Sample(
                 at_s=at_s,
@@ -224,6 +236,9 @@ class Progress:
                 version=self.version,
                 ages_s={n: c.age_s for n, c in self.clusters.items() if c.age_s is not None},
                 counts=counts,
+                losses=reading.losses,
+                episode_steps=reading.steps,
+                episode_numbers=reading.numbers,
             )
         )
 
@@ -458,8 +473,11 @@ class Progress:
                 self._recent.append(at_s)
         self.first_update_s = at_s if self.first_update_s is None else self.first_update_s
         self.last_update_s = at_s
-        for reward in message["episode_rewards"]:
-            self.episodes.append(Episode(at_s, worker, float(reward), self.steps))
+        self.learning.take(message)
+        rewards = message["episode_rewards"]
+        lengths = message.get("episode_steps") or [None] * len(rewards)
+        for reward, length in zip(rewards, lengths, strict=False):
+            self.episodes.append(Episode(at_s, worker, float(reward), self.steps, length))
             self._window.append(float(reward))
             if len(self._window) > self.settings.train.reward_window:
                 self._window.popleft()

@@ -53,6 +53,11 @@ def conclude(outcome: Outcome) -> Result:
             "window": settings.train.reward_window,
             "episodes": len(progress.episodes),
         },
+        "learning": {
+            "losses": progress.learning.latest,
+            "episode_steps": progress.learning.steps,
+            "episode_numbers": progress.learning.numbers,
+        },
         "aggregate": {
             "mode": settings.server.aggregate,
             "collections": served.get("collections", 0),
@@ -113,7 +118,9 @@ def write_run(
         "result": result,
         "sessions": [dict(session) for session in sessions],
         "history": history(progress),
-        "episodes": [[round(e.at_s, 3), e.worker, e.reward, e.steps] for e in progress.episodes],
+        "episodes": [
+            [round(e.at_s, 3), e.worker, e.reward, e.steps, e.length] for e in progress.episodes
+        ],
         "events": [
             {"at_s": round(h.at_s, 3), "who": h.who, "text": h.text} for h in progress.happenings
         ],
@@ -140,6 +147,9 @@ def history(progress: Progress) -> list[dict[str, Any]]:
             "version": s.version,
             "ages_s": {str(cluster): age for cluster, age in sorted(s.ages_s.items())},
             "counts": s.counts,
+            "losses": s.losses,
+            "episode_steps": s.episode_steps,
+            "episode_numbers": s.episode_numbers,
         }
         for s in progress.samples
     ]

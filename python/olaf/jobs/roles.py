@@ -205,6 +205,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
             episode_rewards=now.episode_rewards,
             episode_steps=now.episode_steps,
             episode_numbers=now.episode_numbers,
+            losses=now.losses,
             reward=now.reward,
             pushes_at_s=now.pushes_at_s,
             model_version=now.model_version,

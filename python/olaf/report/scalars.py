@@ -16,12 +16,17 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Self, cast
 
+from olaf.jobs.instruments import INSTRUMENTS, SUCCESS
 from olaf.jobs.progress import Episode, Happening, Progress, Sample
 from olaf.outcome import Exit, RunError
 
 TAGS: Mapping[str, str] = {
     "train/reward": "mean reward of the last `train.reward_window` training episodes",
     "train/episode_reward": "reward of each training episode that ended, of all workers",
+    "train/episode_length": "mean length of the last `train.reward_window` episodes, in steps",
+    "train/success": "share of them that the environment calls a success (`info`), if it says so",
+    "info/<NAME>": "mean of another number that the environment's last `info` of an episode has",
+    **{f"train/{one.tag}": one.meaning for one in INSTRUMENTS.values()},
     "train/updates": "updates pushed by all workers",
     "train/version": "version of the model at the server",
     "train/env_steps_per_s": "environment steps per second, over the last seconds",
@@ -51,9 +56,20 @@ def values_of(sample: Sample, before: Sample | None) -> dict[str, float]:
         seconds = sample.at_s - before.at_s
         values["train/env_steps_per_s"] = (sample.steps - before.steps) / seconds
         values["train/updates_per_s"] = (sample.updates - before.updates) / seconds
+    values["train/episode_length"] = sample.episode_steps
+    values |= {_tag_of_number(name): value for name, value in sample.episode_numbers.items()}
+    values |= {
+        f"train/{INSTRUMENTS[key].tag}": value
+        for key, value in sample.losses.items()
+        if key in INSTRUMENTS
+    }
     values |= {f"age_s/cluster_{c}": age for c, age in sample.ages_s.items()}
     values |= {f"fates/{fate}": count for fate, count in sample.counts.items()}
     return {tag: float(value) for tag, value in values.items() if value is not None}
+
+
+def _tag_of_number(name: str) -> str:
+    return "train/success" if name == SUCCESS else f"info/{name}"
 
 
 def values_of_episode(episode: Episode) -> dict[str, float]:

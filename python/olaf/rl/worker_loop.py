@@ -12,7 +12,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import numpy as np
@@ -108,6 +108,8 @@ class Progress:
     """Steps of these episodes."""
     episode_numbers: tuple[dict[str, float], ...] = ()
     """Numbers of the last ``info`` of these episodes."""
+    losses: dict[str, float] = field(default_factory=dict)
+    """`Iteration.losses` of the last turn: the mean over its passes."""
     reward: float = 0.0
     """The mean reward that was pushed with the last update."""
     model_version: int = 0
@@ -159,6 +161,28 @@ class _Unpushed:
         self._rewards = []
 
 
+class _Losses:
+    """The mean of a turn's losses over its passes."""
+
+    def __init__(self) -> None:
+        self._passes: list[tuple[int, dict[str, float]]] = []
+
+    def add(self, learnt: Iteration) -> None:
+        """Add the losses of one or more passes."""
+        self._passes.append((learnt.passes, learnt.losses))
+
+    def taken(self) -> dict[str, float]:
+        """The means by name, each over the passes that have the name; starts again at nothing."""
+        passes, self._passes = self._passes, []
+        sums: dict[str, float] = {}
+        counts: dict[str, int] = {}
+        for count, losses in passes:
+            for name, value in losses.items():
+                sums[name] = sums.get(name, 0.0) + count * value
+                counts[name] = counts.get(name, 0) + count
+        return {name: value / counts[name] for name, value in sums.items()}
+
+
 class Loop:
     """One worker's turns, divided into steps in which time passes.
 
@@ -183,6 +207,7 @@ class Loop:
         self._served = [part.copy() for part in self._parts]
         self._version = 0
         self._learnt: Iteration | None = None
+        self._losses = _Losses()
         self._unpushed = _Unpushed()
         self._is_pushed = self._is_first = False
         self._asking_s = self.config.patience_s
@@ -264,6 +289,7 @@ class Loop:
             self._pull()
             self._spent(begin)
         self._learnt = learnt = self._learner.learn(1 if self._by_pass else None)
+        self._losses.add(learnt)
         self._unpushed.add(learnt)
         return learnt
 
@@ -339,6 +365,7 @@ class Loop:
             unanswered=so_far.unanswered + unanswered,
             seconds_env=so_far.seconds_env + learnt.seconds_env,
             seconds_learn=so_far.seconds_learn + learnt.seconds_learn,
+            losses=self._losses.taken() if learnt.is_last else {},
         )
         return self._progress if learnt.is_last else None
 

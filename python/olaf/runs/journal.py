@@ -50,11 +50,11 @@ class Journal:
             return
         *before, last = progress.samples[self._samples :]
         for sample in before:
-            self._write({"kind": "sample", **dataclasses.asdict(sample)})
+            self._write({"kind": "sample", **_written(sample)})
         self._write(
             {
                 "kind": "sample",
-                **dataclasses.asdict(last),
+                **_written(last),
                 "phase": phase,
                 "trained_s": round(progress.trained_s, 3),
                 "best_reward": progress.best_reward,
@@ -135,8 +135,26 @@ def _opens_a_session(following: list[str]) -> bool:
     return bool(following) and following[0].startswith('{"kind": "session"')
 
 
+def _written(sample: Sample) -> dict[str, Any]:
+    """The fields of a sample, without those that are empty and may be absent."""
+    fields = dataclasses.asdict(sample)
+    return {
+        name: value for name, value in fields.items() if value not in ({}, None) or name in _ALWAYS
+    }
+
+
+def _may_be_absent(field: dataclasses.Field[Any]) -> bool:
+    missing = dataclasses.MISSING
+    return field.default is not missing or field.default_factory is not missing
+
+
+_ALWAYS = {field.name for field in dataclasses.fields(Sample) if not _may_be_absent(field)}
+"""Fields that a sample has had from the first version on."""
+
+
 def _sample(line: Mapping[str, Any]) -> Sample:
-    fields = {f.name: line[f.name] for f in dataclasses.fields(Sample)}
+    names = [f.name for f in dataclasses.fields(Sample)]
+    fields = {name: line[name] for name in names if name in line or name in _ALWAYS}
     fields["ages_s"] = {int(cluster): age for cluster, age in fields["ages_s"].items()}
     return Sample(**fields)
 
