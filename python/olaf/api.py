@@ -38,7 +38,7 @@ class TrainResult:
     """The result of a training, and its files. ``print(result)`` is one line."""
 
     outcome: str
-    """``reached``, ``updates``, ``time``, ``done`` or ``failed``."""
+    """``reached``, ``updates``, ``steps``, ``time``, ``done`` or ``failed``."""
     reason: str
     """The outcome in a sentence."""
     ok: bool

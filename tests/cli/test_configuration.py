@@ -29,6 +29,18 @@ def refused(
     return str(error.value).replace(str(tmp_path) + "/", "")
 
 
+def test_a_budget_of_steps_replaces_the_default_number_of_updates() -> None:
+    by_steps = read_settings(overrides=["train.steps=5000"])
+    assert (by_steps.train.steps, by_steps.train.updates) == (5000, None)
+    both = read_settings(overrides=["train.steps=5000", "train.updates=70"])
+    assert (both.train.steps, both.train.updates) == (5000, 70)
+    # A resumed run without that budget has the default again.
+    anew = read_settings(overrides=["train.steps=off"], base=tables_of(described(by_steps)))
+    assert anew.train.updates == Settings().train.updates is not None
+    # And a file that `olaf config` wrote leaves the number of updates to follow.
+    assert "# updates = 16000" in write_toml(Settings())
+
+
 def test_an_unknown_key_is_quoted_with_its_line_and_the_near_one(tmp_path: Path) -> None:
     text = "[switch]\nslots = 4\n\n[worker]\npatiense_s = 1\n"
     assert refused(tmp_path, text) == (

@@ -74,6 +74,15 @@ def test_a_reward_asked_for_and_not_reached_is_a_failed_run(tmp_path: Path) -> N
     assert "without reaching mean reward 1e+09" in outcome.reason
 
 
+def test_a_run_ends_with_its_budget_of_environment_steps(tmp_path: Path) -> None:
+    settings = settings_for(tmp_path, "train.steps=9000", "train.until_reward=off")
+    outcome, _ = run(settings)
+    assert (outcome.kind, outcome.code) == ("steps", Exit.OK)
+    assert outcome.reason.endswith("environment steps taken")
+    # The stand-ins say a step of theirs after every 100 steps, and end with the one at hand.
+    assert 9000 <= outcome.progress.steps <= 9000 + 100 * 3 * 3
+
+
 @pytest.mark.parametrize("name", ["worker 1", "switch", "server"])
 def test_a_killed_process_is_named_comes_back_and_the_run_goes_on(
     tmp_path: Path, name: str

@@ -143,6 +143,15 @@ def test_a_run_that_has_ended_says_what_to_raise(olaf: Olaf) -> None:
     assert "no such run" in said
 
 
+def test_a_budget_of_steps_counts_those_of_earlier_sessions(olaf: Olaf) -> None:
+    first = olaf.json(*LOCAL, "--steps=600")
+    assert (first["outcome"], first["env_steps"], first["updates"]) == ("steps", 600, 3)
+    said = olaf("train", "--resume=runs/latest", code=2).stderr
+    assert "this run has ended: 600 environment steps taken; give a higher --steps" in said
+    second = olaf.json("train", "--resume=runs/latest", "--steps=1000")
+    assert (second["env_steps"], second["session"]["env_steps"]) == (1000, 400)
+
+
 def test_a_run_without_a_checkpoint_is_not_begun_anew_in_silence(olaf: Olaf) -> None:
     olaf(*LOCAL, "--updates=2")
     folder = olaf.folder / "runs" / "latest"

@@ -40,6 +40,7 @@ KEYS = {
     "rule": "server.rule",
     "aggregate": "server.aggregate",
     "updates": "train.updates",
+    "steps": "train.steps",
     "until_reward": "train.until_reward",
     "time_limit": "train.time_limit_s",
     "seed": "train.seed",
@@ -74,6 +75,7 @@ KEYS = {
 @click.option("--rule", metavar="delta|paper-literal", help="How an update changes the model.")
 @click.option("--aggregate", metavar="each|periodic|round", help="When updates change the model.")
 @click.option("--updates", metavar="N|off", help="Stop after N updates of all workers together.")
+@click.option("--steps", metavar="N|off", help="Stop after N steps of all environments together.")
 @click.option("--until-reward", metavar="R|solved|off", help="Stop at this mean reward.")
 @click.option("--time-limit", metavar="TIME|off", help="Stop after TIME: 90s, 2min.")
 @click.option("--seed", type=int, help="Random seed of the run.")
@@ -128,9 +130,10 @@ def train(ctx: click.Context, /, **given: Any) -> int:
     """Train with a server, a switch and workers: processes over UDP, here or --on many machines.
 
     Training stops when the environment is solved, judged by the mean reward of the last 100
-    episodes of all workers, or after --updates. A process that dies is reported and started again.
-    Each run writes its model, report, record and TensorBoard scalars to its own folder,
-    runs/<time>-<environment>; runs/latest links to the newest. Nothing is overwritten.
+    episodes of all workers, or after --updates, --steps or --time-limit. A process that dies is
+    reported and started again. Each run writes its model, report, record and TensorBoard scalars to
+    its own folder, runs/<time>-<environment>; runs/latest links to the newest. Nothing is
+    overwritten.
 
     \b
     Examples:

@@ -11,7 +11,7 @@ Verdict = tuple[str, str, Exit]
 
 
 class Limits:
-    """The reward, the number of updates, the time limit, and a request to stop."""
+    """The reward, the numbers of updates and steps, the time limit, and a request to stop."""
 
     def __init__(self, progress: Progress, control: Control) -> None:
         self._progress = progress
@@ -38,6 +38,8 @@ class Limits:
             return "interrupted", f"stopped by {self._control.why}", Exit.INTERRUPTED
         if train.updates is not None and progress.updates >= train.updates:
             return self.ran_out("updates", f"{progress.updates} updates pushed")
+        if train.steps is not None and progress.steps >= train.steps:
+            return self.ran_out("steps", f"{progress.steps:,} environment steps taken")
         trained_s = progress.earlier.trained_s + now_s - (progress.joined_at_s or now_s)
         if train.time_limit_s is not None and trained_s >= train.time_limit_s:
             return self.ran_out("time", f"{train.time_limit_s:g} s of training are over")

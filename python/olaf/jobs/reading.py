@@ -27,7 +27,12 @@ from olaf.usage import ConfigurationError
 
 Tables = dict[str, Any]
 
-FOLLOWING = ("train.clusters", "server.staleness_power", "worker.push_every")
+FOLLOWING = (
+    "train.clusters",
+    "train.updates",
+    "server.staleness_power",
+    "worker.push_every",
+)
 """Keys whose default follows other keys."""
 
 
@@ -302,14 +307,14 @@ def _where(key: str, origins: Mapping[str, str]) -> str:
 def _suggest(shown: str, model: type[BaseModel]) -> str:
     known = list(_keys_of(model).values())
     prefix, _, last = shown.rpartition(".")
-    near = difflib.get_close_matches(last, known, n=1, cutoff=0.6)
-    if near:
-        return f"; did you mean `{prefix + '.' if prefix else ''}{near[0]}`?"
     elsewhere = [
         f"{name}.{last}"
         for name, section in _sections().items()
         if last in {*section.model_fields, *_keys_of(section).values()}
     ]
+    near = difflib.get_close_matches(last, known, n=1, cutoff=0.6)
+    if near and not elsewhere:
+        return f"; did you mean `{prefix + '.' if prefix else ''}{near[0]}`?"
     if elsewhere:
         return f"; did you mean `{elsewhere[0]}`?"
     return f"; known here: {', '.join(known)}"

@@ -351,7 +351,11 @@ class TrainSettings(Section):
     """Number of leaf switches between the workers and the switch. Cluster c is at leaf c mod
     leaves; `[leaf]` describes each leaf's queue. 0: one switch for all."""
     updates: OffInt = Field(default=16000, ge=1)
-    """Stop after this number of updates of all workers together; off sets no limit."""
+    """Stop after this number of updates of all workers together; off sets no limit. A run with
+    `steps` and without `updates` has no limit on its updates."""
+    steps: OffInt = Field(default=None, ge=1)
+    """Stop after this number of environment steps of all workers together, over all sessions of the
+    run; off sets no limit. The workers finish the turns that they have begun."""
     until_reward: Annotated[float | Literal["solved"] | None, NoneIs("off")] = "solved"
     """Stop at this mean reward of the last `reward_window` training episodes of all workers. solved
     uses the environment's threshold, if it has one; off never stops for the reward."""
@@ -409,6 +413,16 @@ class TrainSettings(Section):
         """
         if "clusters" not in self.model_fields_set:
             self.__dict__["clusters"] = min(self.workers, max(2, self.leaves))
+        return self
+
+    @model_validator(mode="after")
+    def _steps_are_the_budget(self) -> Self:
+        """Without `updates` of the user's, a run with `steps` has that limit alone.
+
+        As with `clusters`, the derived value does not count as given.
+        """
+        if self.steps is not None and "updates" not in self.model_fields_set:
+            self.__dict__["updates"] = None
         return self
 
     @property

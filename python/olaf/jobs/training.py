@@ -54,7 +54,7 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended. ``kind``: reached, updates, time, done, interrupted or failed."""
+    """How a run ended. ``kind``: reached, updates, steps, time, done, interrupted or failed."""
 
     kind: str
     reason: str

@@ -131,6 +131,7 @@ def nothing_left(settings: Settings, earlier: Earlier) -> None:
     more = {
         "reached": "ask for more with --until-reward REWARD, or --until-reward off",
         "updates": "give a higher --updates, or --updates off",
+        "steps": "give a higher --steps, or --steps off",
         "time": "give a higher --time-limit, or --time-limit off",
     }[kind]
     raise RunError(f"--resume: this run has ended: {reason}; {more}", Exit.USAGE)
