@@ -14,7 +14,8 @@ weights = np.zeros((4, 2), np.float32)  # a linear policy
 with olaf.connect(f"udp://{address}", job=1, cluster=seed % 2) as switch:
     switch.join(weights)  # they now hold the job's model
     for episode in range(300):
-        state, reward, done, update = env.reset(seed=seed + episode)[0], 0.0, False, weights * 0
+        state, _ = env.reset(seed=None if episode else seed)
+        reward, done, update = 0.0, False, weights * 0
         while not done:
             chance = np.exp(state @ weights) / np.exp(state @ weights).sum()
             action = rng.choice(2, p=chance)
@@ -25,4 +26,5 @@ with olaf.connect(f"udp://{address}", job=1, cluster=seed % 2) as switch:
         switch.push(0.001 * update * (reward - mean), reward=reward)  # a step uphill; never waits
         switch.pull(into=weights)  # the new model, if one has come
     switch.flush()
+env.close()
 print(f"mean reward {mean:.1f}, model version {switch.version}")

@@ -31,8 +31,11 @@ while mean < GOAL and steps_taken < 300_000:
         with torch.no_grad():
             policy, value = Categorical(logits=actor(state)), critic(state)[:, 0]
         action = policy.sample()
-        seen, gained, over, cut, _ = envs.step(action.cpu().numpy())
+        seen, gained, over, cut, info = envs.step(action.cpu().numpy())
         reward, end = (torch.as_tensor(a, device=device).float() for a in (gained, over | cut))
+        for env in (cut & ~over).nonzero()[0]:  # a time limit is no end: the rest has a value
+            last = torch.as_tensor(info["final_obs"][env], device=device)
+            reward[env] += GAMMA * critic(last)[0].detach()
         steps.append((state, action, policy.log_prob(action), value, reward, end))
     with torch.no_grad():
         after, gain, gains = critic(torch.as_tensor(seen, device=device))[:, 0], 0.0, []
@@ -43,7 +46,8 @@ while mean < GOAL and steps_taken < 300_000:
     for rows in (r for _ in range(EPOCHS) for r in torch.randperm(ENVS * STEPS).split(MINIBATCH)):
         state, action, log, value, gain = (a[rows.to(device)] for a in data)
         policy = Categorical(logits=actor(state))
-        scaled, ratio = (gain - gain.mean()) / gain.std(), (policy.log_prob(action) - log).exp()
+        scaled = (gain - gain.mean()) / (gain.std() + 1e-8)
+        ratio = (policy.log_prob(action) - log).exp()
         loss = -torch.min(ratio * scaled, ratio.clamp(0.8, 1.2) * scaled).mean()
         loss += 0.5 * (critic(state)[:, 0] - gain - value).square().mean()
         optimizer.zero_grad()
@@ -55,5 +59,6 @@ while mean < GOAL and steps_taken < 300_000:
     switch.push_delta(before, agent, reward=mean)  # olaf
     switch.wait(0.05)  # olaf: a moment for the answer
     switch.pull(into=agent)  # olaf
+envs.close()
 switch.close()  # olaf
 print(f"mean reward {mean:.1f} after {steps_taken} steps")

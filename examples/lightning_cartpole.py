@@ -35,6 +35,7 @@ class Agent(lightning.LightningModule):
                     state, _, over, cut, _ = env.step(actions[-1].item())
                     done, length = over or cut, length + 1
                 rewards.append(length)
+                # No critic says what a time limit cut off: it counts as the end.
                 gains += [(1 - GAMMA**left) / (1 - GAMMA) for left in range(length, 0, -1)]
             batch = [torch.stack(each) for each in (states, actions, logs)]
             yield from [(*batch, torch.tensor(gains))] * EPOCHS
@@ -42,7 +43,7 @@ class Agent(lightning.LightningModule):
     def training_step(self, batch):
         states, actions, logs, gains = batch
         ratio = (Categorical(logits=self.policy(states)).log_prob(actions) - logs).exp()
-        gains = (gains - gains.mean()) / gains.std()
+        gains = (gains - gains.mean()) / (gains.std() + 1e-8)
         self.log("reward", mean := sum(rewards) / 100)  # too low until 100 have ended
         self.trainer.should_stop = mean >= GOAL
         return -torch.min(ratio * gains, ratio.clamp(0.8, 1.2) * gains).mean()
@@ -56,4 +57,5 @@ olaf = OlafCallback(address, cluster=seed % 2, every=EPOCHS, reward="reward")
 quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
 trainer = lightning.Trainer(accelerator="cpu", max_steps=4000, callbacks=[olaf], **quiet)
 trainer.fit(Agent())
+env.close()
 print(f"mean reward {sum(rewards) / 100:.1f} after {trainer.global_step} optimiser steps")

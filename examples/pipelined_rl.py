@@ -53,6 +53,7 @@ def main() -> None:
                 training.commit(own)
                 print(f"iteration {training.iteration}: four episodes of {score:.0f} steps")
         print(weights)  # the same at all workers
+    env.close()
 
 
 if __name__ == "__main__":

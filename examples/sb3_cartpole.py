@@ -26,7 +26,7 @@ class UntilSolved(BaseCallback):
 olaf = OlafCallback(f"udp://{address}", cluster=seed % 2)
 model = PPO(
     "MlpPolicy",
-    make_vec_env("CartPole-v1", n_envs=8, seed=seed),
+    make_vec_env("CartPole-v1", n_envs=8, seed=seed),  # each with a Monitor, which counts rewards
     n_steps=32,
     batch_size=256,
     n_epochs=20,
@@ -37,4 +37,5 @@ model = PPO(
     device="cpu",
 )
 model.learn(150_000, callback=CallbackList([olaf, UntilSolved()]))
+model.get_env().close()
 print(f"mean reward {olaf.mean_reward():.1f} after {model.num_timesteps} steps")

@@ -31,7 +31,9 @@ class Agent(nn.Module):
 
 torch.manual_seed(SEED)
 torch.set_num_threads(1)
-envs = gym.vector.SyncVectorEnv([lambda: gym.make("CartPole-v1")] * ENVS)
+same_step = gym.vector.AutoresetMode.SAME_STEP  # otherwise some rows are resets without an action
+makers = [lambda: gym.make("CartPole-v1")] * ENVS
+envs = gym.vector.SyncVectorEnv(makers, autoreset_mode=same_step)
 agent = Agent(4, 2)
 switch = olaf.connect(sys.argv[2], cluster=SEED % 2)
 switch.join(agent)
@@ -48,9 +50,12 @@ while steps < TOTAL_STEPS and (len(episodes) < 100 or mean < GOAL):
         with torch.no_grad():
             action = agent.policy(state).sample()
         states[step], actions[step] = state, action
-        observed, reward, ended, cut, _ = envs.step(action.numpy())
+        observed, reward, ended, cut, info = envs.step(action.numpy())
         state, over = torch.as_tensor(observed), ended | cut
         rewards[step], overs[step] = torch.as_tensor(reward), torch.as_tensor(over)
+        for env in np.flatnonzero(cut & ~ended):  # a time limit is no end: the rest has a value
+            with torch.no_grad():
+                rewards[step, env] += GAMMA * agent.value(torch.as_tensor(info["final_obs"][env]))
         running += reward
         turn.extend(running[over])
         running[over] = 0.0
@@ -90,4 +95,5 @@ while steps < TOTAL_STEPS and (len(episodes) < 100 or mean < GOAL):
     seconds, ended_now = time.perf_counter() - began, " ".join(f"{reward:.0f}" for reward in turn)
     print(f"{seconds:.2f} s  {steps} steps  reward {mean:.1f}  episodes {ended_now}", flush=True)
 
+envs.close()
 switch.close()

@@ -18,4 +18,4 @@ def test_two_workers_of_the_single_file_ppo_reach_200(train: Callable[..., list[
 
 @pytest.mark.parametrize("name", sorted(file.name for file in EXAMPLES.glob("*.py")))
 def test_an_example_is_read_in_a_minute(name: str) -> None:
-    assert len((EXAMPLES / name).read_text().splitlines()) < 60
+    assert len((EXAMPLES / name).read_text().splitlines()) < 66
