@@ -1,4 +1,4 @@
-"""Advantages of a rollout's steps (Schulman et al. 2016)."""
+"""Advantages of a rollout's steps (Schulman et al. 2016), and what they say of the value head."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,3 +30,13 @@ def generalised_advantages(
             column.append(running)
         advantages[::-1, index] = column
     return advantages
+
+
+def explained_variance(advantages: NDArray[np.float32], returns: NDArray[np.float32]) -> float:
+    """Share of the returns' variance that the value head predicts; both ``(steps,)``.
+
+    1: the values are the returns. 0: a constant would predict as well. Below 0: a constant would
+    predict better. 0 if all returns are equal. ``advantages`` are returns minus values.
+    """
+    spread = float(returns.var())
+    return 1.0 - float(advantages.var()) / spread if spread > 0 else 0.0

@@ -207,7 +207,11 @@ class Iteration:
     """Numbers of the last ``info`` of these episodes, such as ``success``."""
 
     losses: dict[str, float] = field(default_factory=dict)
-    """Means over the last epoch: ``policy``, ``value``, ``entropy``, ``kl``, ``clipped``."""
+    """Means over the last epoch: ``policy``, ``value``, ``entropy``, ``kl`` (approximate, from the
+    policy that the epoch began with), ``clipped`` (share of the steps outside PPO's bound), and
+    ``gradient_norm`` (before its limit). Of the whole turn: ``explained_variance`` (of the value
+    head on the returns). ``learning_rate`` is Adam's; it is missing if no Adam runs
+    (``gradient_kind``)."""
 
     @property
     def episodes(self) -> int:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from olaf.rl.actor_critic import Layout, forward
 from olaf.rl.adam import Adam
-from olaf.rl.advantages import generalised_advantages
+from olaf.rl.advantages import explained_variance, generalised_advantages
 from olaf.rl.collecting import Collector, Rollout
 from olaf.rl.distributions import draw, log_probability
 from olaf.rl.environments import RunningScale, known_reward_scale
@@ -144,9 +144,15 @@ class NumpyLearner:
             raise RuntimeError("learn() follows collect()")
         begin, rollout = self._clock(), turn.rollout
         is_first = turn.batch is None
-        batch = turn.batch = turn.batch or self._batch(turn)
+        if turn.batch is None:
+            turn.batch = self._batch(turn)
+            turn.explained = explained_variance(turn.batch.advantages, turn.batch.returns)
+        batch = turn.batch
         count = turn.left if passes is None else min(passes, turn.left)
         update, losses = self._learn(batch, count)
+        losses["explained_variance"] = turn.explained
+        if self.config.gradient_kind == "accumulated":
+            losses["learning_rate"] = self.config.learning_rate
         turn.left -= count
         if not turn.left:
             self._turn = None
@@ -269,15 +275,16 @@ class NumpyLearner:
             losses = objective(self.layout, self.weights, batch.normalised(), config, gradient)
             # OLAF §2.1 adds gamma g, so g points uphill.
             np.negative(gradient, out=self._update)
+            losses["gradient_norm"] = float(np.sqrt(gradient @ gradient))
             return [self._update], losses
         total: dict[str, float] = {}
         for epoch in self._epochs(batch, passes):
             total = {}
             for rows in epoch:
                 losses = objective(self.layout, self.weights, rows, config, gradient)
+                norm = losses["gradient_norm"] = float(np.sqrt(gradient @ gradient))
                 for name, value in losses.items():
                     total[name] = total.get(name, 0.0) + value / len(epoch)
-                norm = float(np.sqrt(gradient @ gradient))
                 if norm > config.max_gradient_norm:
                     gradient *= np.float32(config.max_gradient_norm / norm)
                 self._adam.step(self.weights, gradient, config.learning_rate)
@@ -340,3 +347,5 @@ class Turn:
     """Number of remaining passes."""
     batch: "Batch | None" = None
     """The steps as the first pass saw them."""
+    explained: float = 0.0
+    """See `explained_variance`."""

@@ -222,6 +222,8 @@ class TorchLearner(NumpyLearner):
             for update, tensor in zip(self._updates, self._tensors, strict=True):
                 gradient = tensor.grad
                 update[...] = 0 if gradient is None else -gradient.cpu().numpy()
+            squares = sum(float(np.vdot(update, update)) for update in self._updates)
+            losses["gradient_norm"] = squares**0.5
             return self._updates, losses
         before = [part.copy() for part in self._parts]
         total: dict[str, float] = {}
@@ -229,9 +231,11 @@ class TorchLearner(NumpyLearner):
             total = {}
             for rows in epoch:
                 self._optimiser.zero_grad()
-                for name, value in self._backward(rows).items():
+                losses = self._backward(rows)
+                norm = nn.utils.clip_grad_norm_(self._tensors, config.max_gradient_norm)
+                losses["gradient_norm"] = float(norm)
+                for name, value in losses.items():
                     total[name] = total.get(name, 0.0) + value / len(epoch)
-                nn.utils.clip_grad_norm_(self._tensors, config.max_gradient_norm)
                 self._optimiser.step()
         self._trained()
         for update, old, new in zip(self._updates, before, self._parts, strict=True):
