@@ -80,3 +80,38 @@ def test_readme_and_the_pages_say_the_same_of_a_push() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for link in re.findall(r"\]\(([\w./-]+)(?:#[\w-]+)?\)", readme):
         assert (ROOT / link).exists(), link
+
+
+COMMAND = re.compile(r"(?:^|[\s$;&|(])olaf [a-z-]", re.MULTILINE)
+BLOCK = re.compile(r"^```[^\n`]*\n.*?^```$|(?:^    \S.*\n)+", re.MULTILINE | re.DOTALL)
+ON_THE_PATH = "source .venv/bin/activate"
+PAGES = [
+    file.relative_to(ROOT)
+    for pattern in ("*.md", "docs/**/*.md", "deploy/**/*.md", "experiments/*/README.md")
+    for file in sorted(ROOT.glob(pattern))
+    # What was decided and what changed is read, not typed.
+    if "design" not in file.parts and file.name != "CHANGELOG.md"
+]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_a_page_says_how_olaf_is_on_the_path_before_it_types_it(page: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    typed = [
+        block.start() + command.start()
+        for block in BLOCK.finditer(text)
+        if (command := COMMAND.search(block[0]))
+    ]
+    if typed:
+        assert ON_THE_PATH in text[: typed[0]], (
+            f"{page} types `olaf ..`. Say above the first such block, as the other pages do: "
+            f"Commands run in the activated environment: `{ON_THE_PATH}`"
+        )
+    assert "uv run olaf" not in text, f"{page}: the pages write `olaf`, without uv"
+
+
+def test_the_pages_that_type_olaf_are_found() -> None:
+    assert {Path("README.md"), Path("docs/runs.md"), Path("docs/reference/commands.md")} <= {*PAGES}
+    text = (ROOT / "docs/runs.md").read_text(encoding="utf-8")
+    assert any(COMMAND.search(block) for block in BLOCK.findall(text))
+    assert not COMMAND.search("import olaf\nolaf.train(1)\n")
