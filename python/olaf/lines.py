@@ -4,9 +4,10 @@ A role writes to stdout: ``{"event": "listening", ..}`` or ``{"event": "joined",
 events as they occur, ``stats`` at intervals, ``stopped`` at the end. Only a process that was
 started with ``--attached`` reads stdin. The first line is its checked configuration. Later lines
 are ``stats`` (report now), ``save JOB`` (a server: write the model of this job and answer ``saved``
-with the file), ``begin`` (a worker of a synchronous run: all workers have joined), ``finish`` (a
-worker: push no more, but stay in the job until its updates have arrived) or ``stop``. The end of
-stdin means that the parent is gone; the process then stops, so a killed parent leaves no orphans.
+with the file), ``begin`` (a worker of a synchronous run: all workers have joined), ``updates N`` (a
+worker with a ration: N updates may be pushed since its start), ``finish`` (a worker: push no more,
+but stay in the job until its updates have arrived) or ``stop``. The end of stdin means that the
+parent is gone; the process then stops, so a killed parent leaves no orphans.
 """
 
 from __future__ import annotations
@@ -130,6 +131,8 @@ class Control:
         self.finishing = False
         self.beginning = False
         self.why = ""
+        self.updates_allowed = 0
+        """For a worker with a ration: updates that it may push in all."""
         self._stats_wanted = False
         self._saves_wanted: deque[int] = deque(maxlen=SAVES)
         self._wake_out, self._wake_in = os.pipe()
@@ -194,6 +197,9 @@ class Control:
                 self.stop("asked to")
             elif word == "stats":
                 self._stats_wanted = True
+                self._wake()
+            elif word.startswith("updates ") and word[8:].isdecimal():
+                self.updates_allowed = max(self.updates_allowed, int(word[8:]))
                 self._wake()
             elif word.startswith("save ") and word[5:].isdecimal():
                 self._saves_wanted.append(int(word[5:]))

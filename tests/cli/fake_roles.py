@@ -51,6 +51,7 @@ class Told:
         self.stopping = threading.Event()
         self.finishing = threading.Event()
         self.stats = threading.Event()
+        self.updates = 0
         threading.Thread(target=self._read, daemon=True).start()
         self.why = "asked to"
         signal.signal(signal.SIGTERM, self._terminated)
@@ -63,6 +64,8 @@ class Told:
         for line in sys.stdin:
             if line.strip() == "stats":
                 self.stats.set()
+            elif line.startswith("updates "):
+                self.updates = max(self.updates, int(line[8:]))
             elif line.strip() == "finish":
                 self.finishing.set()
             elif line.strip() == "stop":
@@ -205,6 +208,8 @@ def worker(told: Told) -> None:
         return done or told.finishing.wait(0.02) or told.stopping.is_set()
 
     while not ending():
+        if task["rationed"] and updates >= told.updates:
+            continue
         sock.sendto(json.dumps({"cluster": task["cluster"]}).encode(), (host, int(port)))
         updates += 1
         say(

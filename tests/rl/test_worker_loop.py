@@ -371,3 +371,51 @@ def test_who_waits_for_a_model_can_be_stopped() -> None:
     )  # fmt: skip
     assert 0.5 < connection.now < 0.8
     assert (learner.turns, last.unanswered) == (1, 0)
+
+
+class Ration:
+    """Updates that may be pushed; each wait brings the next number, or the end of the run."""
+
+    def __init__(self, *numbers: int) -> None:
+        self.now, *self.later = numbers
+        self.ended = False
+
+    def updates(self) -> int:
+        return self.now
+
+    def wait(self, timeout_s: float) -> None:
+        if self.later:
+            self.now = self.later.pop(0)
+        else:
+            self.ended = True
+
+
+def test_a_worker_whose_ration_is_used_up_tells_and_waits_in_the_middle_of_its_turn() -> None:
+    answers: list[tuple[int, float] | None] = [(version, 1.0) for version in range(2, 11)]
+    free, fake = Fake(answers), Fake(answers)
+    work(InPasses(), free, worker=3, updates=6)
+    ration = Ration(2, 2, 2, 4, 6)
+    told: list[Progress] = []
+    last = work(
+        InPasses(),
+        fake,
+        worker=3,
+        stop=lambda: ration.ended,
+        on_progress=told.append,
+        ration=ration,
+    )
+    # It pushes what a worker without a ration pushes: nothing of its turn is lost.
+    assert fake.pushed == free.pushed
+    assert last.updates == 6
+    # It tells of its pushes before it waits, and of each episode once.
+    assert [progress.updates for progress in told if progress.pushes_at_s] == [2, 3, 4, 6]
+    assert [reward for progress in told for reward in progress.episode_rewards] == [1.0, 2.0] * 3
+    assert sum(len(progress.pushes_at_s) for progress in told) == 6
+
+
+def test_a_worker_that_waits_for_a_ration_ends_when_it_is_told_to() -> None:
+    fake, ration = Fake([None] * 9), Ration(0)
+    learner = InPasses()
+    last = work(learner, fake, worker=3, stop=lambda: ration.ended, ration=ration)
+    assert (last.updates, fake.pushed) == (0, [])
+    assert (learner.turns, learner.left) == (1, 2)  # it does not go through its other passes

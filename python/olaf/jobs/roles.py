@@ -141,6 +141,8 @@ class WorkerJob:
     """Fields of `olaf.rl.LearnerConfig` except the seed."""
     begins_together: bool = False
     """Wait after the join until the parent says ``begin``, see `olaf.jobs.beginning`."""
+    rationed: bool = False
+    """Push only as many updates as the parent allows (``updates N``, see `olaf.lines`)."""
     tcp: dict[str, Any] | None = None
     """For TCP: ``timeout_s`` and ``buffer_bytes`` of `olaf.tcp.client.TcpClient`."""
 
@@ -242,6 +244,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
             stop=is_over,
             on_progress=progress,
             config=LoopConfig(**task.loop),
+            ration=_Ration(control) if task.rationed else None,
         )
         flushed = client.flush(task.flush_timeout_s)
         if control.finishing and not control.stopping:
@@ -268,6 +271,19 @@ def _await_the_others(control: Control, timeout_s: float) -> None:
         if left_s <= 0:
             return
         control.wait(min(left_s, POLL_S))
+
+
+class _Ration:
+    """The updates that the parent allows, see `olaf.rl.worker_loop.Ration`."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+
+    def updates(self) -> int:
+        return self._control.updates_allowed
+
+    def wait(self, timeout_s: float) -> None:
+        self._control.wait(timeout_s)
 
 
 class _News:

@@ -19,6 +19,7 @@ from olaf.jobs.beginning import Beginning
 from olaf.jobs.limits import Limits
 from olaf.jobs.places import Place
 from olaf.jobs.progress import Earlier, Happening, Progress
+from olaf.jobs.rations import Rations
 from olaf.jobs.roles import WorkerJob
 from olaf.jobs.run_keys import run_keys
 from olaf.jobs.server_settings import ServerSettings
@@ -112,6 +113,9 @@ class Training:
         self._session = len(earlier.sessions)
         self.progress = Progress(settings, earlier)
         self._limits = Limits(self.progress, control)
+        limit = self._train.updates
+        left = None if limit is None else limit - earlier.updates
+        self._rations = Rations(left, self._train.workers)
         self.model_file = settings.train.folder / "model.npz"
         self._place: Place = place or Supervisor(
             restarts=settings.train.restarts,
@@ -278,6 +282,7 @@ class Training:
         )
         told = dataclasses.asdict(task) | {
             "client": self._keys.client(task.client),
+            "rationed": self._rations.are_limited,
             "begins_together": self._settings.server.aggregate == "round",
         }
         return self._program(f"worker {worker}", told)
@@ -360,11 +365,14 @@ class Training:
     def _take(self, occurrences: Iterable[Occurrence]) -> None:
         for occurrence in occurrences:
             self._beginning.take(occurrence)
+            self._rations.take(occurrence)
             happening = self.progress.take(occurrence, self._now())
             if happening:
                 self._observer.happened(happening)
             if isinstance(occurrence, Said) and occurrence.message["event"] == "listening":
                 self._tell_of_a_move(occurrence.name)
+        for name, updates in self._rations.due().items():
+            self._place.tell(name, f"updates {updates}")
         now = self._now()
         if now >= self._next_sample_s:
             self._next_sample_s = now + self._train.every_s

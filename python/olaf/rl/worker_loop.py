@@ -51,6 +51,16 @@ class Connection(Protocol):
         """True if transmission control holds back an update, so that no answer comes."""
 
 
+class Ration(Protocol):
+    """The updates that a worker may push. Its parent raises the number, `olaf.jobs.rations`."""
+
+    def updates(self) -> int:
+        """Updates that may be pushed in all."""
+
+    def wait(self, timeout_s: float) -> object:
+        """Wait until the number may have risen, at most this long."""
+
+
 @dataclass(frozen=True)
 class LoopConfig:
     """When a worker pushes, waits and takes models."""
@@ -199,9 +209,12 @@ class Loop:
         config: LoopConfig | None = None,
         clock: Callable[[], float] = time.perf_counter,
         stop: Callable[[], bool] = lambda: False,
+        permit: Callable[[], bool] = lambda: True,
     ) -> None:
+        """``permit`` is asked before each push, and may wait; after its False nothing is pushed."""
         self.config = config or LoopConfig()
-        self._stop = stop
+        self._stop, self._permit = stop, permit
+        self._is_permitted = True
         self._learner, self._connection, self._clock = learner, connection, clock
         self._parts = learner.parts()
         self._served = [part.copy() for part in self._parts]
@@ -232,15 +245,21 @@ class Loop:
 
     def collect(self) -> int:
         """Run the policy in the environments; return the environment steps."""
+        self.report()
+        self._is_first = True
+        return self._learner.collect()
+
+    def report(self) -> Progress:
+        """The progress so far; the next one holds later episodes and pushes only."""
+        progress = self._progress
         self._progress = dataclasses.replace(
-            self._progress,
+            progress,
             episode_rewards=(),
             episode_steps=(),
             episode_numbers=(),
             pushes_at_s=(),
         )
-        self._is_first = True
-        return self._learner.collect()
+        return progress
 
     def turn(self, updates: int | None = None) -> Progress:
         """Run a whole turn, one step after the other; stop early when ``updates`` are pushed."""
@@ -255,7 +274,7 @@ class Loop:
             progress = self.take()
             if progress is not None:
                 return progress
-            if updates is not None and self.updates >= updates:
+            if not self._is_permitted or (updates is not None and self.updates >= updates):
                 return self._progress
 
     def ask(self) -> float:
@@ -301,7 +320,7 @@ class Loop:
         learnt = self._learnt
         if learnt is None:
             raise RuntimeError("push() follows learn()")
-        self._is_pushed = self._is_time_to_push(learnt)
+        self._is_pushed = self._is_time_to_push(learnt) and self._may_push()
         if not self._is_pushed:
             return
         reward = learnt.reward
@@ -380,6 +399,10 @@ class Loop:
         # unanswered, changes are summed for the next push.
         return self._by_pass and not self._connection.awaits_end()
 
+    def _may_push(self) -> bool:
+        self._is_permitted = self._is_permitted and self._permit()
+        return self._is_permitted
+
     def _take_model(self, waited: bool) -> int:
         """Take the answer to a push, or another newer model; return 1 if waiting for one failed."""
         begin = self._progress.pushes_at_s[-1] if waited else self._clock()
@@ -438,14 +461,30 @@ def work(
     on_progress: Callable[[Progress], None] = lambda progress: None,
     config: LoopConfig | None = None,
     clock: Callable[[], float] = time.perf_counter,
+    ration: Ration | None = None,
 ) -> Progress:
     """Join, then work until ``updates`` are pushed or ``stop()``, asked before each turn, is true.
+
+    A worker that has used up its ``ration`` reports, and waits for more in the middle of its turn.
 
     Raises what ``connection.join`` raises. Returns the last progress. A new model replaces the
     weights and keeps the optimiser's moments, since they describe the same landscape. Does not
     leave the job: the caller owns the connection.
     """
-    loop = Loop(learner, connection, worker=worker, config=config, clock=clock, stop=stop)
+
+    def permit() -> bool:
+        if ration is None or loop.updates < ration.updates():
+            return True
+        on_progress(loop.report())  # the parent gives more when it hears that this is used up
+        while loop.updates >= ration.updates():
+            if stop():
+                return False
+            ration.wait(SLICE_S)
+        return True
+
+    loop = Loop(
+        learner, connection, worker=worker, config=config, clock=clock, stop=stop, permit=permit
+    )
     loop.join()
     progress = Progress(worker)
     while (updates is None or progress.updates < updates) and not stop():
