@@ -115,3 +115,15 @@ def test_the_pages_that_type_olaf_are_found() -> None:
     text = (ROOT / "docs/runs.md").read_text(encoding="utf-8")
     assert any(COMMAND.search(block) for block in BLOCK.findall(text))
     assert not COMMAND.search("import olaf\nolaf.train(1)\n")
+
+
+def test_the_files_that_the_readme_names_in_commands_are_there() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r"\b(?:examples|wireshark|scripts)/[\w./-]+", readme)
+    assert len(named) > 3
+    for name in named:
+        assert (ROOT / name).exists(), name
+    for command in re.findall(r"`(olaf [^`]*)`", readme):
+        for word in command.split():
+            if re.fullmatch(r"[\w/-]+\.(txt|toml|csv)", word):
+                assert (ROOT / word).exists(), command
