@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 from cli_doubles import Watcher, fake_command
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, RenderableType
 
 from olaf.drawing.braille import bar, curve
 from olaf.drawing.inline import thinned
@@ -39,8 +38,8 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     return write_run(folder, outcome, conclude(outcome))
 
 
-def text_of(table: Table) -> str:
-    console = Console(width=140, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+def text_of(table: RenderableType, width: int = 140) -> str:
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     console.print(table)
     return console.export_text()
 
@@ -122,6 +121,42 @@ def test_the_tables_show_every_fate_and_the_sum(record: Record) -> None:
         assert row["fate"] in text
     assert "the sums match" in text
     assert "Age-of-Model" in text_of(tables.result_table(record["result"]))
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_a_table_uses_the_room_of_the_terminal_and_no_more(record: Record, width: int) -> None:
+    headline = tables.headline(record["result"])
+    lines = text_of(tables.result_table(record["result"]), width).splitlines()
+    assert max(map(len, lines)) <= width
+    said = [line.strip() for line in lines]
+    assert (said[0] == headline) == (width == 140)
+    assert " ".join(said).startswith(headline)  # folded between words
+    learning = next(line for line in said if line.startswith("learning at the end"))
+    room = width - len("learning at the end") - len("gradient norm 0.43") - 4
+    assert len(learning.removeprefix("learning at the end").strip()) > room - 4
+
+
+def test_the_table_has_the_learners_numbers(record: Record) -> None:
+    text = text_of(tables.result_table(record["result"]))
+    assert "length 100 steps, success 5" in text
+    assert "entropy 1.21, KL 0.0081, clipped 12 %, explained variance 0.85" in text
+    older = {name: value for name, value in record["result"].items() if name != "learning"}
+    assert "learning" not in text_of(tables.result_table(older))
+
+
+def test_the_mean_of_the_peaks_is_called_that(record: Record) -> None:
+    text = text_of(tables.result_table(record["result"]))
+    assert "mean 30.0 ms, mean of the peaks 50.0 ms" in text
+    assert not re.search(r"(?<!the )peak", text)
+
+
+def test_one_of_a_thing_is_singular(record: Record) -> None:
+    result = {**record["result"], "workers": 1, "clusters": 1}
+    result["reward"] = {**result["reward"], "episodes": 1}
+    text = text_of(tables.result_table(result))
+    assert "1 worker in 1 cluster, " in text
+    assert "mean of the one episode" in text
+    assert re.search(r"\b1 episode\b(?!s)", text)
 
 
 def test_the_table_says_how_a_server_that_collects_fared(record: Record) -> None:

@@ -176,8 +176,8 @@ def test_a_score_is_what_statistics_say() -> None:
     [
         (201.0, 220.0, "above 200, with 95 % confidence"),
         (150.0, 199.0, "below 200, with 95 % confidence"),
-        (190.0, 220.0, "above 200, but 30 episodes do not settle it: play more"),
-        (None, None, "above 200, but 30 episodes do not settle it: play more"),
+        (190.0, 220.0, "above 200, but 30 episodes cannot settle it: play more"),
+        (None, None, "above 200, but 30 episodes cannot settle it: play more"),
     ],
 )
 def test_a_threshold_is_judged_by_the_interval(

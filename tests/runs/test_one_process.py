@@ -111,7 +111,7 @@ def test_a_run_goes_on_with_a_higher_limit(olaf: Olaf) -> None:
         {**point, "ages_s": {}} for point in record["history"][: len(journal.samples)]
     ]
     assert record["episodes"][: len(journal.episodes)] == [
-        [round(e.at_s, 3), e.worker, e.reward, e.steps] for e in journal.episodes
+        [round(e.at_s, 3), e.worker, e.reward, e.steps, e.length] for e in journal.episodes
     ]
     assert len(list((olaf.folder / "runs").glob("*CartPole*"))) == 1
     # A third time, with the settings of the second.

@@ -11,6 +11,7 @@ import click
 from olaf import extras
 from olaf.cli import options
 from olaf.jobs.queues import NAMES
+from olaf.numbers import counted
 
 if TYPE_CHECKING:
     from olaf.jobs.settings import Settings
@@ -152,7 +153,8 @@ def _announcement(settings: Settings, arms: list[str]) -> str:
 
     compare = settings.compare
     runs = len(arms) * len(compare.seeds)
-    text = f"{runs} runs: {', '.join(arms)} with {len(compare.seeds)} seeds each"
+    seeds = counted(len(compare.seeds), "seed")
+    text = f"{counted(runs, 'run')}: {', '.join(arms)} with {seeds} each"
     if compare.time_limit_s is not None:
         text += f", at most {runs * compare.time_limit_s / 60:.0f} minutes of training"
     if len(compare.seeds) < ENOUGH:

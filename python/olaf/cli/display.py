@@ -8,9 +8,13 @@ from typing import IO
 
 import click
 
+from olaf.jobs.instruments import phrases
 from olaf.jobs.progress import Happening, Progress
+from olaf.numbers import score
 
 STATUS_EVERY_S = 2.0
+LEARNING_EVERY = 5
+"""Status lines for one line of the learners' numbers."""
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -33,7 +37,7 @@ class Lines:
         self._every_s = every_s
         self._as_json = as_json
         self._least = LEVELS.index(level)
-        self._due_s = 0.0
+        self._due_s = self._learning_due_s = 0.0
         self._phase = ""
 
     def happened(self, happening: Happening) -> None:
@@ -50,6 +54,15 @@ class Lines:
         if progress.now_s >= self._due_s and progress.updates:
             self._due_s = progress.now_s + self._every_s
             self._print(progress.now_s, status(progress), "status")
+            self._tell_of_learning(progress)
+
+    def _tell_of_learning(self, progress: Progress) -> None:
+        """Print the learners' numbers with every few status lines."""
+        learning = progress.learning
+        said = phrases(learning.latest, learning.steps, learning.numbers)
+        if said and progress.now_s >= self._learning_due_s:
+            self._learning_due_s = progress.now_s + LEARNING_EVERY * self._every_s
+            self._print(progress.now_s, f"learning: {', '.join(said)}", "learning")
 
     def __enter__(self) -> Lines:
         return self
@@ -77,7 +90,6 @@ def status(progress: Progress) -> str:
     """The state of a run in one line."""
     used, slots = progress.queue
     counts = progress.switch_counts()
-    reward = progress.reward_so_far
     ages = " ".join(
         f"c{n} {'-' if c.age_s is None else round(c.age_s * 1e3)}"
         for n, c in sorted(progress.clusters.items())
@@ -93,5 +105,5 @@ def status(progress: Progress) -> str:
         )
     return (
         f"updates {progress.updates} ({progress.updates_per_s:.0f}/s)  steps {progress.steps:,}  "
-        f"reward {'-' if reward is None else f'{reward:.1f}'}  age ms [{ages}]  {where}"
+        f"reward {score(progress.reward_so_far)}  age ms [{ages}]  {where}"
     )

@@ -15,6 +15,7 @@ import click
 from olaf import extras
 from olaf.cli import options
 from olaf.cli.consoles import plain_console
+from olaf.numbers import counted, score
 
 if TYPE_CHECKING:
     from olaf.runs.evaluation import Episode, Score
@@ -184,7 +185,7 @@ def _progress(count: int) -> Iterator[Any]:
             yield episode
             if number < count and time.monotonic() >= due:
                 due = time.monotonic() + SAY_EVERY_S
-                click.echo(f"{number} of {count} episodes played", err=True)
+                click.echo(f"{number} of {counted(count, 'episode')} played", err=True)
 
     yield said
 
@@ -194,15 +195,15 @@ def _interval(found: Score) -> str:
 
     if found.low is None or found.high is None:
         return f"too few episodes for an interval (at least {ENOUGH})"
-    return f"between {found.low:.1f} and {found.high:.1f} with 95 % confidence"
+    return f"between {score(found.low)} and {score(found.high)} with 95 % confidence"
 
 
 def _show(about: dict[str, Any], found: Score, film: Film | None, *, json_out: bool) -> None:
     lines = [
         f"{about['environment']}, model version {about['version']:,} of {about['model']}",
-        f"mean reward   {found.mean:.1f}, {_interval(found)}",
-        f"episodes      {found.episodes}: standard deviation {found.std:.1f}, lowest "
-        f"{found.min:.1f}, highest {found.max:.1f}, {found.steps_mean:,.0f} steps each",
+        f"mean reward   {score(found.mean)}, {_interval(found)}",
+        f"episodes      {found.episodes}: standard deviation {score(found.std)}, lowest "
+        f"{score(found.min)}, highest {score(found.max)}, {found.steps_mean:,.0f} steps each",
         f"threshold     {about['verdict']}",
     ]
     if film is not None:

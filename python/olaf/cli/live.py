@@ -12,12 +12,16 @@ from rich.table import Table
 from rich.text import Text
 
 from olaf.drawing.braille import bar, curve
+from olaf.jobs.instruments import phrases
 from olaf.jobs.progress import Happening, Progress
+from olaf.numbers import counted, score
 
 REDRAW_S = 0.4
 """Redrawing takes CPU time from the workers, so the screen is redrawn this rarely."""
 
 EVENTS = 5
+FRAME = 4
+"""Columns of the panel's frame."""
 FATES = (
     ("sent_alone", "left alone", "green"),
     ("merged", "left merged", "cyan"),
@@ -69,8 +73,10 @@ class Display:
         parts: list[RenderableType] = [
             _headline(progress, phase, self._title),
             _reward(progress, width),
-            side,
         ]
+        if line := _learning(progress, width - FRAME):
+            parts.append(line)
+        parts.append(side)
         if self._events:
             parts.append(_events(self._events))
         return Panel(Group(*parts), title="olaf", title_align="left", border_style="dim")
@@ -95,13 +101,25 @@ def _reward(progress: Progress, width: int) -> RenderableType:
         text.append("no episode has ended yet", style="dim")
     else:
         best = progress.best_reward
-        text.append(f"{reward:.1f}", style="bold green")
+        text.append(score(reward), style="bold green")
         window = progress.settings.train.reward_window
-        text.append(f"  mean of the last {min(window, len(progress.episodes))} episodes")
-        text.append("" if best is None else f", best {best:.1f}", style="dim")
+        last = counted(min(window, len(progress.episodes)), "episode")
+        text.append(f"  mean of the last {last}")
+        text.append("" if best is None else f", best {score(best)}", style="dim")
     points = [(s.at_s, s.reward) for s in progress.samples if s.reward is not None]
     plot = Text("\n".join(curve(points, min(width - 6, 100), 8)), style="green")
     return Group(text, plot)
+
+
+def _learning(progress: Progress, width: int) -> Text | None:
+    """The learners' numbers in one line: as many as there is room for."""
+    learning = progress.learning
+    text = Text("learning", style="bold")
+    for said in phrases(learning.latest, learning.steps, learning.numbers):
+        if len(text) + len(said) + 2 > width:
+            break
+        text.append(f"  {said}", style="not bold")
+    return text if len(text) > len("learning") else None
 
 
 def _fates(progress: Progress) -> Table:
@@ -122,7 +140,7 @@ def _fates(progress: Progress) -> Table:
 
 def _clusters(progress: Progress) -> Table:
     table = Table(box=None, padding=(0, 1), header_style="bold")
-    for column in ("cluster", "age", "mean", "peak", "updates", "behind"):
+    for column in ("cluster", "age", "mean", "peaks", "updates", "behind"):
         table.add_column(column, justify="right")
     clusters = sorted(progress.clusters.items())
     for number, one in clusters[:7]:

@@ -16,6 +16,7 @@ from olaf import extras
 from olaf.cli import options
 from olaf.cli.consoles import plain_console
 from olaf.jobs.queues import METAVAR
+from olaf.numbers import counted
 
 if TYPE_CHECKING:
     from olaf.jobs.settings import Settings
@@ -241,8 +242,8 @@ def resume_training(ctx: click.Context, named: Path, observe: Observe) -> Run:
         settings = options.settings(ctx, KEYS, base=resumed(folder, earlier))
         told = changes(before, settings)
         say(
-            f"continuing {folder}: {earlier.updates:,} updates, {earlier.steps:,} environment "
-            f"steps, {earlier.at_s:.1f} s so far"
+            f"continuing {folder}: {counted(earlier.updates, 'update')}, "
+            f"{counted(earlier.steps, 'environment step')}, {earlier.at_s:.1f} s so far"
         )
         for change in told:
             say(f"  changed: {change}")
@@ -308,13 +309,14 @@ def title(settings: Settings) -> str:
         return f"{settings.learner.environment}   one process, no network   seed {train.seed}"
     if train.transport == "tcp":
         return (
-            f"{settings.learner.environment}   {train.workers} workers, plain TCP parameter server"
-            f"   uplink {switch.uplink or 'no limit'}   seed {train.seed}"
+            f"{settings.learner.environment}   {counted(train.workers, 'worker')}, "
+            f"plain TCP parameter server   uplink {switch.uplink or 'no limit'}   seed {train.seed}"
         )
     link = switch.uplink or (f"{switch.credits} credits" if switch.credits else "no limit")
-    leaves = f" at {train.leaves} leaves" if train.leaves else ""
+    leaves = f" at {counted(train.leaves, 'leaf', 'leaves')}" if train.leaves else ""
     return (
-        f"{settings.learner.environment}   {train.workers} workers in {train.clusters} clusters"
+        f"{settings.learner.environment}   {counted(train.workers, 'worker')} in "
+        f"{counted(train.clusters, 'cluster')}"
         f"{leaves}"
         f"   {switch.queue} queue of {switch.slots}   uplink {link}   seed {train.seed}"
     )

@@ -150,7 +150,7 @@ def phrases(
     )  # fmt: skip
     said = []
     if steps is not None:
-        said.append(f"episode of {short(steps)} {'step' if steps == 1 else 'steps'}")
+        said.append(f"length {short(steps)} {'step' if steps == 1 else 'steps'}")
     if SUCCESS in numbers:
         said.append(f"success {percent(numbers[SUCCESS], 0)}")
     for key in order:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from olaf.jobs.progress import Progress
 from olaf.lines import Control
+from olaf.numbers import counted, score
 from olaf.outcome import Exit
 
 Verdict = tuple[str, str, Exit]
@@ -33,13 +34,14 @@ class Limits:
         """The reason to stop, if there is one at ``now_s`` seconds of the run."""
         progress, train, goal = self._progress, self._train, self.goal
         if goal is not None and progress.reward is not None and progress.reward >= goal:
-            return "reached", f"mean reward {progress.reward:.1f} >= {goal:g}", Exit.OK
+            return "reached", f"mean reward {score(progress.reward)} >= {goal:g}", Exit.OK
         if self._control.stopping:
             return "interrupted", f"stopped by {self._control.why}", Exit.INTERRUPTED
         if train.updates is not None and progress.updates >= train.updates:
-            return self.ran_out("updates", f"{progress.updates} updates pushed")
+            return self.ran_out("updates", f"{counted(progress.updates, 'update')} pushed")
         if train.steps is not None and progress.steps >= train.steps:
-            return self.ran_out("steps", f"{progress.steps:,} environment steps taken")
+            taken = counted(progress.steps, "environment step")
+            return self.ran_out("steps", f"{taken} taken")
         trained_s = progress.earlier.trained_s + now_s - (progress.joined_at_s or now_s)
         if train.time_limit_s is not None and trained_s >= train.time_limit_s:
             return self.ran_out("time", f"{train.time_limit_s:g} s of training are over")

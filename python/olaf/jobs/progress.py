@@ -47,6 +47,9 @@ GOOD_NEWS = {
 ECHO_S = 3.0
 """All workers notice the death of a switch: the first report is news, the others are echoes."""
 
+LASTING = {"path", "models_unchecked"}
+"""Events that say the same of all workers for the whole run: one report of each is news."""
+
 
 @dataclass(frozen=True)
 class Happening:
@@ -448,14 +451,16 @@ class Progress:
 
     def _news(self, name: str, message: Mapping[str, Any], at_s: float) -> Happening:
         event = message["event"]
-        echo = self._is_echo(name, event, at_s)
-        trouble = event not in GOOD_NEWS
-        return Happening(at_s, name, f"{name}: {words.sentence(message)}", trouble, echo)
+        sentence = words.sentence(message)
+        lasting = event in LASTING
+        echo = self._is_echo(name, sentence if lasting else event, at_s, lasting=lasting)
+        return Happening(at_s, name, f"{name}: {sentence}", event not in GOOD_NEWS, echo)
 
-    def _is_echo(self, name: str, what: str, at_s: float) -> bool:
+    def _is_echo(self, name: str, what: str, at_s: float, *, lasting: bool = False) -> bool:
         if not name.startswith("worker"):
             return False
-        if at_s < self._said_at.get(what, float("-inf")) + ECHO_S:
+        said_s = self._said_at.get(what, float("-inf"))
+        if at_s < said_s + ECHO_S or (lasting and what in self._said_at):
             return True
         self._said_at[what] = at_s
         return False

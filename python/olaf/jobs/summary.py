@@ -13,6 +13,7 @@ from typing import Any
 from olaf import intervals
 from olaf.intervals import ENOUGH, Interval
 from olaf.jobs.comparison import PLAIN_QUEUES, PUSH_LESS_OFTEN, TCP, arm_of, carried
+from olaf.numbers import counted, score
 
 Result = Mapping[str, Any]
 Results = Sequence[Result]
@@ -212,7 +213,7 @@ def _of_the_queues(summary: Mapping[str, Mapping[str, Any]], results: Results) -
     first = next(result for result in results if arm_of(result) == "fifo")
     if fifo["loss"] is not None:
         lines.append(
-            f"With an uplink of {first['uplink']} and {first['slots']} slots, FIFO lost "
+            f"With an uplink of {first['uplink']} and {counted(first['slots'], 'slot')}, FIFO lost "
             f"{fifo['loss']:.0%} of the updates, OLAF {olaf['loss'] or 0:.0%}."
         )
     if fifo["aom_mean_s"] and olaf["aom_mean_s"]:
@@ -224,8 +225,9 @@ def _of_the_queues(summary: Mapping[str, Mapping[str, Any]], results: Results) -
         ahead = olaf["reward"] - fifo["reward"]
         share = f" ({ahead / fifo['reward']:+.0%})" if fifo["reward"] > 0 else ""
         lines.append(
-            f"OLAF ended at {olaf['reward']:.1f}, FIFO at {fifo['reward']:.1f}{share}; the paper's "
-            "Figure 8 has OLAF 82 to 86.5 % above, in a setting it does not give in full."
+            f"OLAF ended at {score(olaf['reward'])}, FIFO at {score(fifo['reward'])}{share}; "
+            "the paper's Figure 8 has OLAF 82 to 86.5 % above, in a setting it does not give in "
+            "full."
         )
     return lines
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from olaf.defaults import SUMMING
 from olaf.jobs.supervisor import Ended, Started
+from olaf.numbers import counted, score
 
 _SENTENCES = {
-    "ready": "plays {environment} with {parameters} parameters",
+    "ready": "plays {environment} with {parameters:parameter}",
     "joined": "joined the job at model version {version}",
-    "model_started": "job {job}: worker {worker} sent the first model, {parameters} parameters",
+    "model_started": "job {job}: worker {worker} sent the first model, {parameters:parameter}",
     "restored": "job {job}: continues from {file}, model version {version}",
     "model_restored": "job {job}: continues from the checkpoint at model version {version}",
     "job_forgotten": "job {job}: forgotten at model version {version}, without workers for "
@@ -46,7 +47,7 @@ _SENTENCES = {
     "switch_restarted": "switch {address} started again",
     "loop": "updates for job {job} come back from {address}: the switches form a loop, "
     "correct their upstream",
-    "path": "the path carries packets of {mtu_bytes} bytes: segments of {segment_lanes} values",
+    "path": "the path carries packets of {mtu_bytes:byte}: segments of {segment_lanes:value}",
     "path_too_narrow": "{reason}",
     "path_back": "the path through {through} carries the job's packets again",
     "turned_away": "turned away from job {job}: {reason}",
@@ -66,9 +67,9 @@ _SENTENCES = {
     "models: give it the job's key",
     "datagram_too_large": "a datagram of {bytes} bytes to {address} did not leave: {reason}",
     "send_failed": "a datagram of {bytes} bytes to {address} did not leave: {reason}",
-    "generation_began": "job {job}: {workers} workers reduce together",
+    "generation_began": "job {job}: {workers:worker} reduce together",
     "generation_closed": "job {job}: its workers begin anew before operation {operation}: {reason}",
-    "in_generation": "job {job}: rank {rank} of {workers} workers that reduce together",
+    "in_generation": "job {job}: rank {rank} of {workers:worker} that reduce together",
     "join_refused": "turned away from job {job}: {reason}",
     "sum_worker_refused": "a worker of job {job} at {address} refused: {reason}",
     "sum_worker_left": "worker {rank} of job {job} left",
@@ -85,14 +86,36 @@ _SENTENCES = {
     "key_refused": "keys kept out a datagram of {address} ({reason}): {advice}",
     "key_of_a_job": "{file} is a job's key, with which a switch could sign models: give the switch "
     "a switch's key (olaf keys switch {file} switch.key)",
-    "suppressed": "{lines} more lines of {of} were left out",
+    "suppressed": "{lines:more line} of {of} left out",
     "non_finite": "job {job}: worker {rank} sent a NaN or an infinity in operation {operation}",
 }
 
 
 class _Blanks(dict[str, Any]):
+    """The fields of a message; ``{workers:worker}`` is a count with its noun."""
+
+    def __getitem__(self, key: str) -> Any:
+        value = super().__getitem__(key)
+        return _Count(value) if type(value) is int else value
+
     def __missing__(self, key: str) -> str:
-        return "?"
+        return _Unknown("?")
+
+
+class _Count(int):
+    def __format__(self, form: str) -> str:
+        return counted(int(self), form) if _is_noun(form) else int.__format__(self, form)
+
+
+class _Unknown(str):
+    __slots__ = ()
+
+    def __format__(self, form: str) -> str:
+        return f"{self} {form}s" if _is_noun(form) else str(self)
+
+
+def _is_noun(form: str) -> bool:
+    return len(form) > 1 and form.replace(" ", "").isalpha()
 
 
 def sentence(message: Mapping[str, Any]) -> str:
@@ -157,7 +180,7 @@ def _status_of_sums(stats: Mapping[str, Any]) -> str:
     pieces = stats["pieces"] if "pieces" in stats else stats["gradients"]
     # A job is listed for each core; its workers are the same there.
     jobs = "".join(
-        f"job {job['job']} with {_number(job['workers'])} workers, "
+        f"job {job['job']} with {counted(_number(job['workers']), 'worker')}, "
         for job in stats["jobs"]
         if job.get("core", 0) == 0
     )
@@ -228,6 +251,7 @@ def milliseconds(ns: float | None) -> str:
 def status_of_worker(message: Mapping[str, Any]) -> str:
     """One line of a worker's update."""
     return (
-        f"update {message['updates']}, {message['steps']} steps, {message['episodes']} episodes, "
-        f"reward {message['reward']:.1f}, model version {message['model_version']}"
+        f"update {message['updates']}, {counted(message['steps'], 'step')}, "
+        f"{counted(message['episodes'], 'episode')}, reward {score(message['reward'])}, "
+        f"model version {message['model_version']}"
     )

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
+from rich.console import Group
 from rich.table import Table
 
 from olaf.intervals import ENOUGH
 from olaf.jobs.comparison import arm_of
-from olaf.numbers import number
+from olaf.numbers import counted, number
 from olaf.report import page, plots, tables
 
 Record = Mapping[str, Any]
@@ -85,8 +86,9 @@ def title_of(comparison: Record) -> str:
     """The setting of the comparison, in one line."""
     first = comparison["runs"][0]["result"]
     return (
-        f"{first['environment']}, {first['workers']} workers in {first['clusters']} clusters, "
-        f"{first['slots']} slots, uplink {first['uplink']}"
+        f"{first['environment']}, {counted(first['workers'], 'worker')} in "
+        f"{counted(first['clusters'], 'cluster')}, {counted(first['slots'], 'slot')}, "
+        f"uplink {first['uplink']}"
     )
 
 
@@ -107,17 +109,17 @@ def notes_of(comparison: Record) -> list[str]:
     return notes
 
 
-def comparison_table(comparison: Record) -> Table:
+def comparison_table(comparison: Record) -> Group:
     """Arms side by side, then each baseline relative to our best queue."""
     heads, rows = arm_rows(comparison)
-    table = Table(title=title_of(comparison), title_justify="left", box=None)
+    table = Table(box=None)
     arms = len(comparison["summary"])
     for index, head in enumerate(heads):
         style = "bold" if index == 0 or index > arms else ""
         table.add_column(head, justify="right" if index else "left", style=style)
     for row in rows:
         table.add_row(*row)
-    return table
+    return tables.titled(title_of(comparison), table)
 
 
 def comparison_page(comparison: Record, runs: Sequence[Record]) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from olaf.numbers import duration, number, percent, rate
+from olaf.jobs.instruments import phrases
+from olaf.numbers import counted, duration, number, percent, rate, score
 
 Result = Mapping[str, Any]
 
@@ -26,7 +28,12 @@ def in_updates(contributions: float, segments: int) -> str:
 
 def unit_note(segments: int) -> str:
     """The unit of the counts, if an update is more than one contribution."""
-    return f"counted in updates; each has {segments:,} segments that travel separately"
+    return f"counted in updates; each has {counted(segments, 'segment')} that travel separately"
+
+
+def titled(title: str, table: Table) -> Group:
+    """A table under its title, which has the width of the terminal and not of the table."""
+    return Group(Text(title, style="italic"), table)
 
 
 def measures(result: Result) -> list[tuple[str, str]]:
@@ -35,11 +42,7 @@ def measures(result: Result) -> list[tuple[str, str]]:
     segments = segments_of(result)
     rows = [
         ("outcome", f"{result['outcome']}: {result['reason']}"),
-        (
-            "reward",
-            f"{number(reward['mean'])} (mean of the last "
-            f"{min(reward['window'], reward['episodes'])} episodes; best {number(reward['best'])})",
-        ),
+        ("reward", _reward(reward)),
         (
             "wall time",
             f"{duration(result['wall_s'])}, first update after {duration(result['ready_s'])}",
@@ -47,27 +50,29 @@ def measures(result: Result) -> list[tuple[str, str]]:
         (
             "environment steps",
             f"{result['env_steps']:,} ({number(result['env_steps_per_s'], 0)}/s), "
-            f"{reward['episodes']:,} episodes",
+            f"{counted(reward['episodes'], 'episode')}",
         ),
         ("updates", f"{result['updates']:,} ({number(result['updates_per_s'])}/s)"),
     ]
     if session := _session(result):
         rows.append(("resumed", session))
+    rows += _learning(result)
     if result.get("local"):
         return rows
     rows.append(
         (
             "Age-of-Model",
-            f"mean {duration(age['mean_s'])}, peak {duration(age['peak_mean_s'])}{_since(result)}",
+            f"mean {duration(age['mean_s'])}, mean of the peaks "
+            f"{duration(age['peak_mean_s'])}{_since(result)}",
         )
     )
     if len(age["clusters"]) > 1:
         rows += [
             (
                 f"  cluster {c['cluster']}",
-                f"mean {duration(c['mean_s'])}, peak {duration(c['peak_mean_s'])}, "
-                f"{in_updates(c['contributions'], segments)} updates in "
-                f"{in_updates(c['deliveries'], segments)} deliveries",
+                f"mean {duration(c['mean_s'])}, mean of the peaks {duration(c['peak_mean_s'])}, "
+                f"{_of_updates(c['contributions'], segments, 'update', 'updates')} in "
+                f"{_of_updates(c['deliveries'], segments, 'delivery', 'deliveries')}",
             )
             for c in age["clusters"]
         ]
@@ -83,7 +88,7 @@ def measures(result: Result) -> list[tuple[str, str]]:
     ]
     aggregate = result.get("aggregate", {"mode": "each"})
     if aggregate["mode"] != "each":
-        text = f"{aggregate['mode']}: applied {aggregate['collections']:,} times"
+        text = f"{aggregate['mode']}: applied {counted(aggregate['collections'], 'time')}"
         if aggregate["mode"] == "round":
             text += f", {aggregate['rounds_short']:,} of them without some worker"
         rows.append(("aggregation", text))
@@ -93,6 +98,32 @@ def measures(result: Result) -> list[tuple[str, str]]:
     return rows
 
 
+def _of_updates(contributions: float, segments: int, noun: str, nouns: str) -> str:
+    text = in_updates(contributions, segments)
+    return f"{text} {noun if text == '1' else nouns}"
+
+
+def _reward(reward: Mapping[str, Any]) -> str:
+    """The mean reward, and of which episodes it is the mean."""
+    episodes = min(reward["window"], reward["episodes"])
+    if not episodes:
+        return "- (no episode has ended)"
+    last = "the one episode" if episodes == 1 else f"the last {episodes:,} episodes"
+    best = f"; best {score(reward['best'])}" if reward["best"] is not None else ""
+    return f"{score(reward['mean'])} (mean of {last}{best})"
+
+
+def _learning(result: Result) -> list[tuple[str, str]]:
+    """What the learners reported last; nothing for a record of an earlier version."""
+    learning = result.get("learning") or {}
+    numbers, steps = learning.get("episode_numbers", {}), learning.get("episode_steps")
+    rows = [
+        ("last episodes", ", ".join(phrases({}, steps, numbers))),
+        ("learning at the end", ", ".join(phrases(learning.get("losses", {}), None, {}))),
+    ]
+    return [(name, text) for name, text in rows if text]
+
+
 def _session(result: Result) -> str:
     """For a resumed run: a remark about the values of its last session."""
     session = result.get("session", {"number": 1})
@@ -100,8 +131,9 @@ def _session(result: Result) -> str:
         return ""
     return (
         f"session {session['number']}, from {duration(session['began_at_s'])} on: "
-        f"{session['updates']:,} updates, {session['env_steps']:,} environment steps; rates, fates "
-        "and ages are of this session"
+        f"{counted(session['updates'], 'update')}, "
+        f"{counted(session['env_steps'], 'environment step')}; rates, fates and ages are "
+        "of this session"
     )
 
 
@@ -120,11 +152,13 @@ def headline(result: Result) -> str:
         )
     if is_tcp(result):
         return (
-            f"{result['environment']}, {result['workers']} workers, plain TCP parameter server, "
-            f"uplink {result['uplink']}, rule {result['rule']}, seed {result['seed']}"
+            f"{result['environment']}, {counted(result['workers'], 'worker')}, "
+            f"plain TCP parameter server, uplink {result['uplink']}, rule {result['rule']}, "
+            f"seed {result['seed']}"
         )
     return (
-        f"{result['environment']}, {result['workers']} workers in {result['clusters']} clusters, "
+        f"{result['environment']}, {counted(result['workers'], 'worker')} in "
+        f"{counted(result['clusters'], 'cluster')}, "
         f"{result['queue']} queue of {result['slots']}, uplink {result['uplink']}, "
         f"rule {result['rule']}, seed {result['seed']}"
     )
@@ -135,23 +169,23 @@ def is_tcp(result: Result) -> bool:
     return bool(result.get("transport", "udp") == "tcp")
 
 
-def result_table(result: Result) -> Table:
+def result_table(result: Result) -> Group:
     """The final table of a run: measures, then every fate and the sum."""
-    table = Table(title=headline(result), title_justify="left", show_header=False, box=None)
+    table = Table(show_header=False, box=None)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, text in measures(result):
         table.add_row(name, text)
-    return table
+    return titled(headline(result), table)
 
 
-def fates_table(result: Result) -> Table:
+def fates_table(result: Result) -> Group:
     """Every update's fate, the party that counted it, and whether the sums match."""
     fates, segments = result["fates"], segments_of(result)
     title = "Where every update ended"
     if segments > 1:
         title += f" ({unit_note(segments)})"
-    table = Table(title=title, title_justify="left", box=None)
+    table = Table(box=None)
     table.add_column("fate", style="bold")
     table.add_column("updates", justify="right")
     table.add_column("share", justify="right")
@@ -175,7 +209,7 @@ def fates_table(result: Result) -> Table:
     else:
         reason = "; ".join(fates["discrepancies"]) or "sum and pushed differ"
         table.add_row(Text("the sums do NOT match", style="bold red"), "", "", "", reason)
-    return table
+    return titled(title, table)
 
 
 def comparison_rows(runs: Sequence[Result]) -> list[tuple[str, list[str]]]:
@@ -183,8 +217,8 @@ def comparison_rows(runs: Sequence[Result]) -> list[tuple[str, list[str]]]:
     measure: list[tuple[str, Any]] = [
         ("outcome", lambda r: r["outcome"]),
         ("time to the reward", lambda r: duration(r["reached_s"])),
-        ("reward at the end", lambda r: number(r["reward"]["mean"])),
-        ("best reward", lambda r: number(r["reward"]["best"])),
+        ("reward at the end", lambda r: score(r["reward"]["mean"])),
+        ("best reward", lambda r: score(r["reward"]["best"])),
         ("wall time", lambda r: duration(r["wall_s"])),
         ("updates", lambda r: f"{r['updates']:,}"),
         ("environment steps", lambda r: f"{r['env_steps']:,}"),
@@ -192,7 +226,7 @@ def comparison_rows(runs: Sequence[Result]) -> list[tuple[str, list[str]]]:
         ("env steps/s", lambda r: number(r["env_steps_per_s"], 0)),
         ("loss", lambda r: percent(r["loss"])),
         ("Age-of-Model, mean", lambda r: duration(r["age_of_model"]["mean_s"])),
-        ("Age-of-Model, peak", lambda r: duration(r["age_of_model"]["peak_mean_s"])),
+        ("Age-of-Model, mean of the peaks", lambda r: duration(r["age_of_model"]["peak_mean_s"])),
         ("staleness, versions", lambda r: number(r["staleness"]["mean"])),
         ("fairness", lambda r: number(r["fairness"], 4)),
         ("sums match", lambda r: "yes" if r["fates"]["matches"] else "NO"),
@@ -206,7 +240,7 @@ AGAINST: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
     ("env_steps_per_machine", "environment steps per machine", lambda value: number(value, 0)),
     ("env_steps_per_worker", "environment steps per worker", lambda value: number(value, 0)),
     ("cpu_s", "CPU seconds", lambda value: number(value, 1)),
-    ("reward", "reward at the end", lambda value: number(value, 1)),
+    ("reward", "reward at the end", score),
 )
 """Measure, its name, and the format of its value, for a run beside its baseline."""
 
@@ -241,15 +275,15 @@ def against_note(result: Result) -> str:
     )
 
 
-def against_table(result: Result) -> Table:
+def against_table(result: Result) -> Group:
     """A run beside its baseline, see `olaf.runs.against`."""
-    table = Table(title="Against one process without a network", title_justify="left", box=None)
+    table = Table(box=None)
     table.add_column("", style="bold")
     for name in ("this run", "one process", "ratio"):
         table.add_column(name, justify="right")
     for row in against_rows(result):
         table.add_row(*row)
-    return table
+    return titled("Against one process without a network", table)
 
 
 SWITCH_COLUMNS = (
@@ -265,27 +299,27 @@ SWITCH_COLUMNS = (
 )
 
 
-def switches_table(result: Result) -> Table:
+def switches_table(result: Result) -> Group:
     """What each switch received, and the fates there, in updates."""
     segments = segments_of(result)
     title = "Switches" if segments == 1 else f"Switches ({unit_note(segments)})"
-    table = Table(title=title, title_justify="left", box=None)
+    table = Table(box=None)
     table.add_column("")
     for column in SWITCH_COLUMNS:
         name = "datagrams out" if column == "departures" else column.replace("_", " ")
         table.add_column(name, justify="right")
     for row in result["switches"]:
         table.add_row(row["name"], *(in_updates(row[name], segments) for name in SWITCH_COLUMNS))
-    return table
+    return titled(title, table)
 
 
-def replay_table(summary: Mapping[str, Any], title: str) -> Table:
+def replay_table(summary: Mapping[str, Any], title: str) -> Group:
     """The summary of a replayed trace."""
-    table = Table(title=title, title_justify="left", box=None)
+    table = Table(box=None)
     clusters = summary["clusters"]
     rows = clusters.items() if isinstance(clusters, Mapping) else enumerate(clusters)
     fates = ("delivered", "merged", "replaced", "filtered", "dropped", "rejected")
-    for name in ("cluster", "AoM mean", "AoM peak", *fates, "loss"):
+    for name in ("cluster", "mean AoM", "mean of AoM peaks", *fates, "loss"):
         table.add_column(name, justify="right")
     for key, row in rows:
         counts = row.get("fates", row)
@@ -298,7 +332,7 @@ def replay_table(summary: Mapping[str, Any], title: str) -> Table:
         )
     table.caption = f"fairness {number(summary.get('fairness'), 4)}"
     table.caption_justify = "left"
-    return table
+    return titled(title, table)
 
 
 def _seconds(ns: float | None) -> float | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from olaf.numbers import counted
 from olaf.rl.environments import make_environment
 
 if TYPE_CHECKING:
@@ -180,7 +181,8 @@ def against(threshold: float, found: Score) -> str:
     if found.high is not None and found.high < threshold:
         return f"below {threshold:g}, with 95 % confidence"
     side = "above" if found.mean >= threshold else "below"
-    return f"{side} {threshold:g}, but {found.episodes} episodes do not settle it: play more"
+    episodes = counted(found.episodes, "episode")
+    return f"{side} {threshold:g}, but {episodes} cannot settle it: play more"
 
 
 def verdict(found: Score, threshold: float | None) -> Mapping[str, Any]:
