@@ -15,6 +15,7 @@ from olaf.rl.advantages import generalised_advantages
 from olaf.rl.distributions import draw, log_probability, log_softmax
 from olaf.rl.learner import LearnerConfig
 from olaf.rl.objective import Batch, objective
+from olaf.rl.ppo_numpy import NumpyLearner
 
 Doubles = NDArray[np.float64]
 
@@ -148,3 +149,26 @@ def test_gaussian_log_probability_integrates_to_one() -> None:
     grid = np.linspace(-12, 12, 20_001)[:, None]
     logp = log_probability(np.full_like(grid, 0.7), grid, np.array([0.3]))
     assert float(np.exp(logp).sum() * (grid[1, 0] - grid[0, 0])) == pytest.approx(1, abs=1e-6)
+
+
+def test_a_sampled_action_is_drawn_with_the_policys_probabilities() -> None:
+    learner = NumpyLearner(LearnerConfig(environment="CartPole-v1", environments=1))
+    seen = np.tile(np.array([[0.1, -0.4, 0.2, 0.6]], np.float32), (20_000, 1))
+    logits = learner.policy(seen[:1])[0, :-1].astype(np.float64)
+    probability = np.exp(logits) / np.exp(logits).sum()
+    drawn = learner.sampled(seen, np.random.default_rng(1))
+    assert np.mean(np.array(drawn) == 1) == pytest.approx(probability[1], abs=0.01)
+    assert drawn == learner.sampled(seen, np.random.default_rng(1))
+    assert drawn != learner.sampled(seen, np.random.default_rng(2))
+    learner.close()
+
+
+def test_a_sampled_action_of_a_continuous_policy_has_its_spread() -> None:
+    learner = NumpyLearner(LearnerConfig(environment="Pendulum-v1", environments=1, log_std=-2.0))
+    seen = np.tile(np.array([[0.5, 0.5, 0.1]], np.float32), (20_000, 1))
+    greedy = np.array(learner.greedy(seen))
+    drawn = np.array(learner.sampled(seen, np.random.default_rng(1)))
+    scale = 2.0  # of Pendulum's bounds
+    assert drawn.mean() == pytest.approx(greedy.mean(), abs=0.01)
+    assert drawn.std() == pytest.approx(scale * np.exp(-2.0), rel=0.05)
+    learner.close()

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from small_runs import LOCAL, Olaf, apart
 
-from olaf.runs.evaluation import Episode, Score, against, score
+from olaf.rl.learner import LearnerConfig
+from olaf.rl.making import make_learner
+from olaf.runs.evaluation import Episode, Score, against, play, score
 
 
 def test_the_same_seed_gives_the_same_episodes_however_many_are_played(trained: Olaf) -> None:
@@ -186,3 +188,22 @@ def test_a_threshold_is_judged_by_the_interval(
     middle = 205.0 if low is None else (low + (high or 0.0)) / 2
     found = Score(30, middle, 10.0, 0.0, 300.0, low, high, 100.0)
     assert against(200.0, found) == words
+
+
+def test_an_episode_that_does_not_end_is_cut_and_says_so() -> None:
+    learner = make_learner(LearnerConfig(environment="MountainCar-v0", environments=1))
+    episodes = list(play(learner, "MountainCar-v0", episodes=3, seed=0, most_steps=25))
+    assert [episode.steps for episode in episodes] == [25] * 3
+    assert all(episode.is_cut for episode in episodes)
+    (whole,) = play(learner, "MountainCar-v0", episodes=1, seed=0, most_steps=200)
+    assert (whole.steps, whole.is_cut) == (200, False)
+
+
+def test_sampled_episodes_are_other_ones_than_the_greedy_ones_and_repeatable() -> None:
+    learner = make_learner(LearnerConfig(environment="CartPole-v1", environments=1))
+
+    def rewards(**how: bool) -> list[float]:
+        return [e.reward for e in play(learner, "CartPole-v1", episodes=5, seed=3, **how)]
+
+    assert rewards(is_sampled=True) == rewards(is_sampled=True)
+    assert rewards(is_sampled=True) != rewards()

@@ -33,6 +33,8 @@ class Episode:
     """The seed with which the environment was reset."""
     reward: float
     steps: int
+    is_cut: bool = False
+    """True if it had not ended within the largest number of steps."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +68,26 @@ class Score:
         }
 
 
-def play(learner: Any, name: str, *, episodes: int, seed: int) -> Iterator[Episode]:
-    """Play episodes of environment ``name`` greedily; yield each when it has ended.
+def play(
+    learner: Any,
+    name: str,
+    *,
+    episodes: int,
+    seed: int,
+    is_sampled: bool = False,
+    most_steps: int | None = None,
+) -> Iterator[Episode]:
+    """Play episodes of environment ``name``; yield each when it has ended.
 
-    Episode i is reset with seed + i, and nothing else is random: the same model and seed give the
-    same episodes, in whatever order they end.
+    Episode i is reset with seed + i. Greedily, nothing else is random: the same model and seed give
+    the same episodes, in whatever order they end. ``is_sampled``: actions are drawn as in training,
+    with numbers from the seed. ``most_steps``: cut an episode that has not ended by then.
     """
+    rng = np.random.default_rng(seed)
+
+    def act(seen: NDArray[np.float32]) -> list[Any]:
+        return learner.sampled(seen, rng) if is_sampled else learner.greedy(seen)
+
     flat = not learner.spaces.seen
     count = min(episodes, TOGETHER)
     environments = [make_environment(name, flat=flat) for _ in range(count)]
@@ -80,8 +96,8 @@ def play(learner: Any, name: str, *, episodes: int, seed: int) -> Iterator[Episo
         following = count
         while tables:
             seen = np.array([table.seen for table in tables], np.float32)
-            for table, action in zip(list(tables), learner.greedy(seen), strict=True):
-                ended = table.step(action)
+            for table, action in zip(list(tables), act(seen), strict=True):
+                ended = table.step(action, most_steps)
                 if ended is None:
                     continue
                 yield ended
@@ -107,11 +123,14 @@ class _Table:
         self.seen: NDArray[Any] = self._env.reset(seed=self.number)[0]
         self._reward, self._steps = 0.0, 0
 
-    def step(self, action: Any) -> Episode | None:
+    def step(self, action: Any, most_steps: int | None) -> Episode | None:
         self.seen, reward, over, cut, _ = self._env.step(action)
         self._reward += float(reward)
         self._steps += 1
-        return Episode(self.number, self._reward, self._steps) if over or cut else None
+        is_over = over or cut
+        if is_over or self._steps == most_steps:
+            return Episode(self.number, self._reward, self._steps, is_cut=not is_over)
+        return None
 
 
 def watch(
