@@ -7,8 +7,11 @@ that row is ignored, and a loop that does not know learns from it.
 from __future__ import annotations
 
 import difflib
+import importlib
 import re
 import runpy
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 
 import olaf
 
@@ -112,6 +116,24 @@ def test_a_time_limit_adds_the_worth_of_the_state_that_it_cut_off(name: str, pla
     assert overs.sum() > 0
     assert (rewards[overs] != 0).all()
     assert not rewards[~overs].any()
+
+
+def test_the_example_of_an_environment_is_one_and_learns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    mine = importlib.import_module("mine")
+    check_env(mine.Dot(), skip_render_check=True)
+    command = "train --env mine:Dot --workers 1 --until-reward 0.5 --time-limit 60s --out"
+    ran = subprocess.run(
+        [sys.executable, "-m", "olaf", *command.split(), str(tmp_path / "run")],
+        cwd=EXAMPLES,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def test_the_page_shows_the_difference_of_the_two_files() -> None:
