@@ -138,3 +138,20 @@ def test_what_cannot_be_is_refused_by_name() -> None:
         without._on_training_start()
     with pytest.raises(ValueError, match="not in a job"):
         _ = without.connection
+
+
+def test_environments_without_monitor_are_told_from_a_reward_of_zero(
+    job: olaf.LocalJob, caplog: pytest.LogCaptureFixture
+) -> None:
+    gymnasium = importlib.import_module("gymnasium")
+    vectors = importlib.import_module("stable_baselines3.common.vec_env")
+    for wrap, warnings in ((lambda vector: vector, 1), (vectors.VecMonitor, 0)):
+        caplog.clear()
+        environments = wrap(vectors.DummyVecEnv([lambda: gymnasium.make("CartPole-v1")]))
+        model = sb3().PPO("MlpPolicy", environments, n_steps=64, n_epochs=1, device="cpu")
+        pushed = callback(job.address)
+        model.learn(128, callback=pushed)
+        said = [r for r in caplog.records if "VecMonitor" in r.getMessage()]
+        assert len(said) == warnings
+        assert np.isnan(pushed.mean_reward()) == bool(warnings)
+        environments.close()

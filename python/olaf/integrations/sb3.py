@@ -15,14 +15,19 @@ model. The optimiser's state stays local, and so do running means (``VecNormaliz
 
 from __future__ import annotations
 
+import logging
+import math
 from typing import Any
 
 from olaf import extras
 from olaf.integrations.member import Member, need_module
+from olaf.telling import tell
 
 extras.need("sb3", "stable_baselines3", what="olaf.integrations.sb3")
 
 from stable_baselines3.common.callbacks import BaseCallback  # noqa: E402
+from stable_baselines3.common.monitor import Monitor  # noqa: E402
+from stable_baselines3.common.vec_env import VecMonitor, is_vecenv_wrapped  # noqa: E402
 
 __all__ = ["OlafCallback"]
 
@@ -52,6 +57,13 @@ class OlafCallback(BaseCallback):
 
     def _on_training_start(self) -> None:
         policy = need_module(self.model.policy, "model.policy", "OlafCallback")
+        if not monitored(self.model.get_env()):
+            tell(
+                logging.WARNING,
+                "the environments of this model have no Monitor, so the rewards of its episodes "
+                "are unknown: pushes carry reward 0. Make the environments with make_vec_env, or "
+                "wrap them in stable_baselines3.common.vec_env.VecMonitor",
+            )
         self._rollouts = 0
         version = self._member.join(policy)
         if self.verbose:
@@ -77,12 +89,23 @@ class OlafCallback(BaseCallback):
 
     def _exchange(self) -> None:
         self._rollouts = 0
-        version = self._member.exchange(reward=self.mean_reward())
+        mean = self.mean_reward()
+        version = self._member.exchange(reward=0.0 if math.isnan(mean) else mean)
         self.logger.record("olaf/model_version", version or self.connection.version)
 
     def mean_reward(self) -> float:
-        """Mean reward of the last 100 episodes (``stats_window_size``); 0 before the first ends."""
+        """Mean reward of the last 100 episodes (``stats_window_size``).
+
+        It is nan while none is known: before the first ends, and in environments without Monitor.
+        """
         episodes = self.model.ep_info_buffer
         if not episodes:
-            return 0.0
+            return math.nan
         return float(sum(episode["r"] for episode in episodes) / len(episodes))
+
+
+def monitored(environments: Any) -> bool:
+    """Whether the rewards of episodes are counted: by the vector or by each of its environments."""
+    return environments is None or (
+        is_vecenv_wrapped(environments, VecMonitor) or all(environments.env_is_wrapped(Monitor))
+    )
