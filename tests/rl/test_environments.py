@@ -105,7 +105,7 @@ def test_lunar_lander_is_as_documented() -> None:
 
 def test_a_rollout_cuts_episodes_and_keeps_what_came_after() -> None:
     collector = Collector("OlafOdd-v0", 1, [0])
-    rollout = collector.collect(lambda turn, seen: [0], 6)
+    rollout = collector.collect(lambda turn, seen, masks: [0], 6)
     assert rollout.episode_rewards == [10.0]
     assert rollout.truncated[:, 0].tolist() == [False, False, False, True, False, False]
     assert not rollout.terminated.any()
@@ -113,14 +113,14 @@ def test_a_rollout_cuts_episodes_and_keeps_what_came_after() -> None:
     [(turn, index, observation)] = rollout.final
     assert (turn, index, observation.tolist()) == (3, 0, [4, 4])
     assert collector.running_rewards() == [3.0]
-    following = collector.collect(lambda turn, seen: [0], 2)
+    following = collector.collect(lambda turn, seen, masks: [0], 2)
     assert following.episode_rewards == [10.0]
 
 
 def test_episodes_have_lengths_and_the_numbers_of_their_last_info() -> None:
     collector = Collector("OlafOdd-v0", 1, [0])
-    assert collector.collect(lambda turn, seen: [0], 3).episode_steps == []
-    rollout = collector.collect(lambda turn, seen: [0], 6)
+    assert collector.collect(lambda turn, seen, masks: [0], 3).episode_steps == []
+    rollout = collector.collect(lambda turn, seen, masks: [0], 6)
     assert rollout.episode_steps == [4, 4]
     assert rollout.episode_numbers == [{"success": 1.0, "turn": 4.0}] * 2
     learner = make_learner(
@@ -141,8 +141,8 @@ def test_only_finite_numbers_of_info_are_kept_and_not_too_many() -> None:
 def test_each_row_of_steps_is_told_and_an_exception_passes_through() -> None:
     collector, told = Collector("OlafOdd-v0", 2, [0, 1]), list[int]()
     collector.on_steps = told.append
-    collector.collect(lambda turn, seen: [0, 0], 2)
-    collector.collect(lambda turn, seen: [0, 0], 1)
+    collector.collect(lambda turn, seen, masks: [0, 0], 2)
+    collector.collect(lambda turn, seen, masks: [0, 0], 1)
     assert told == [2, 4, 6]
 
     def stop(steps: int) -> None:
@@ -155,7 +155,9 @@ def test_each_row_of_steps_is_told_and_an_exception_passes_through() -> None:
 
 
 def test_a_rollout_by_episodes_grows_as_far_as_it_takes() -> None:
-    rollout = Collector("OlafOdd-v0", 1, [0]).collect(lambda turn, seen: [0], 1, episodes=600)
+    rollout = Collector("OlafOdd-v0", 1, [0]).collect(
+        lambda turn, seen, masks: [0], 1, episodes=600
+    )
     assert len(rollout.episode_rewards) == 600
     assert rollout.rewards.shape == (2400, 1)
     assert rollout.observations[2399, 0, 0] == 3

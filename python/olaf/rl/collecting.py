@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from olaf.rl.environments import describe, make_environment
+from olaf.rl.checking import odd, refuse
+from olaf.rl.copies import Copies, End, InTurn, Masks, close_all, which_of
+from olaf.rl.environments import FaultyEnvironmentError, describe, make_environment
+
+Act = Callable[[int, NDArray[np.float32], Masks | None], Sequence[Any]]
+"""A policy, see `Collector.collect`."""
 
 MOST_NUMBERS = 16
 """Numbers of ``info`` that are kept of each episode."""
@@ -43,9 +48,12 @@ class Rollout:
     episode_numbers: list[dict[str, float]] = field(default_factory=list)
     """Numbers of each episode's last ``info``, see `numbers_of`."""
 
+    masks: NDArray[np.bool_] | None = None
+    """Allowed choices ``(steps, environments, actions)``; None if all choices are allowed."""
+
 
 class Collector:
-    """Steps copies of an environment for a policy, in turn; episodes continue across rollouts."""
+    """Steps copies of an environment for a policy; episodes continue across rollouts."""
 
     def __init__(
         self, name: str, environments: int, seeds: Sequence[int], *, flat: bool = True
@@ -54,30 +62,28 @@ class Collector:
 
         flat: see `make_environment`.
         """
-        self.envs = [make_environment(name, flat=flat) for _ in range(environments)]
-        self.spaces = describe(name, self.envs[0])
-        self._now = np.zeros((environments, *self.spaces.observation_shape), np.float32)
-        self._so_far = [0.0] * environments
-        self._steps_so_far = [0] * environments
-        self._steps = 0
+        self._name = name
+        self._copies = made(name, environments, flat=flat)
+        self.spaces = self._copies.spaces
+        self._rows = 0
         self.on_steps: Callable[[int], None] = lambda steps: None
         """Called after each row of steps with the environment steps since the collector was made.
         An exception ends the rollout and passes through."""
-        for index, (env, seed) in enumerate(zip(self.envs, seeds, strict=True)):
-            self._now[index] = env.reset(seed=int(seed))[0]
+        try:
+            self._now = self._copies.reset(seeds)
+        except BaseException:
+            self.close()
+            raise
 
-    def collect(
-        self,
-        act: Callable[[int, NDArray[np.float32]], Sequence[Any]],
-        steps: int,
-        episodes: int = 0,
-    ) -> Rollout:
+    def collect(self, act: Act, steps: int, episodes: int = 0) -> Rollout:
         """Take ``steps`` steps; or, with ``episodes``, as many as that number of episodes needs.
 
-        act: (step, observations ``(environments, *observation_shape)``) -> one action for each.
-        Raises what the environment and ``on_steps`` raise.
+        act: (step, observations ``(environments, *observation_shape)``, allowed choices
+        ``(environments, actions)`` or None) -> one action for each.
+        Raises ``FaultyEnvironmentError``, and what the environment and ``on_steps`` raise.
         """
-        count = len(self.envs)
+        copies = self._copies
+        count = copies.count
         room = 1024 if episodes else steps
         shape = self.spaces.observation_shape
         observations = np.empty((room + 1, count, *shape), np.float32)
@@ -85,66 +91,116 @@ class Collector:
         terminated = np.zeros((room, count), np.bool_)
         truncated = np.zeros((room, count), np.bool_)
         final: list[tuple[int, int, NDArray[np.float32]]] = []
-        ended: list[float] = []
-        lengths: list[int] = []
-        numbers: list[dict[str, float]] = []
+        ends: list[End] = []
+        masks: list[NDArray[np.bool_]] = []
         observations[0] = self._now
-        calls = [env.step for env in self.envs]
-        so_far = self._so_far
-        # The turn of each running episode's first step.
-        began = [-steps for steps in self._steps_so_far]
-        on_steps, total = self.on_steps, self._steps
+        now = observations[0]
+        on_steps, step, masked = self.on_steps, copies.step, copies.masks is not None
+        before = self._rows
         turn = 0
-        while (len(ended) < episodes) if episodes else (turn < steps):
+        while (len(ends) < episodes) if episodes else (turn < steps):
             if turn == room:
                 room *= 2
                 observations = grown(observations, room + 1)
                 rewards, terminated = grown(rewards, room), grown(terminated, room)
                 truncated = grown(truncated, room)
-            actions = act(turn, observations[turn])
+            if masked:
+                masks.append(np.array(copies.masks))
             following = observations[turn + 1]
-            for index in range(count):
-                observation, reward, over, cut, info = calls[index](actions[index])
-                rewards[turn, index] = reward
-                so_far[index] += float(reward)
-                if over or cut:
-                    ended.append(so_far[index])
-                    so_far[index] = 0.0
-                    lengths.append(turn + 1 - began[index])
-                    began[index] = turn + 1
-                    numbers.append(numbers_of(info))
-                    if over:
-                        terminated[turn, index] = True
-                    else:
-                        truncated[turn, index] = True
-                        final.append((turn, index, np.array(observation, np.float32)))
-                    observation, _ = self.envs[index].reset()
-                following[index] = observation
+            try:
+                actions = act(turn, now, masks[-1] if masked else None)
+                ended = step(actions, following, rewards, turn)
+            except Exception as error:
+                # Perhaps the environment or the policy failed because of what came before.
+                self._refuse_odd(
+                    observations[: turn + 1],
+                    rewards[:turn],
+                    terminated | truncated,
+                    final,
+                    error,
+                )
+                raise
+            for end in ended:
+                ends.append(end)
+                if end.observation is None:
+                    terminated[turn, end.copy] = True
+                else:
+                    truncated[turn, end.copy] = True
+                    final.append((turn, end.copy, end.observation))
             turn += 1
-            total += count
-            on_steps(total)
-        self._steps = total
-        self._steps_so_far = [turn - begin for begin in began]
-        self._now = observations[turn].copy()
+            now = following
+            self._rows = rows = before + turn
+            on_steps(rows * count)
+        self._now = now.copy()
+        self._refuse_odd(observations[: turn + 1], rewards[:turn], terminated | truncated, final)
         return Rollout(
             observations[: turn + 1],
             rewards[:turn],
             terminated[:turn],
             truncated[:turn],
             final,
-            ended,
-            lengths,
-            numbers,
+            [end.reward for end in ends],
+            [end.steps for end in ends],
+            [numbers_of(end.info) for end in ends],
+            np.array(masks) if masks else None,
         )
+
+    def _refuse_odd(
+        self,
+        observations: NDArray[np.float32],
+        rewards: NDArray[np.float32],
+        ended: NDArray[np.bool_],
+        final: list[tuple[int, int, NDArray[np.float32]]],
+        error: Exception | None = None,
+    ) -> None:
+        """Raise ``FaultyEnvironmentError`` for the first number that is not finite.
+
+        The arrays are a rollout so far. Whole arrays are checked, since this costs almost nothing.
+        """
+        if (
+            np.isfinite(observations).all()
+            and np.isfinite(rewards).all()
+            and all(np.isfinite(last).all() for _, _, last in final)
+        ):
+            return
+        before = self._rows - len(rewards)
+        last = {(turn, index): seen for turn, index, seen in final}
+        for turn, index in np.ndindex(rewards.shape):
+            step = f"step {before + turn + 1}"
+            if not np.isfinite(rewards[turn, index]):
+                what = f"the reward is {rewards[turn, index]}"
+            elif not np.isfinite(cut := last.get((turn, index), np.zeros(1))).all():
+                what = odd("observation", cut)
+            elif not np.isfinite(seen := observations[turn + 1, index]).all():
+                what = odd("observation", seen)
+                if ended[turn, index]:
+                    step = f"reset after {step}"
+            else:
+                continue
+            try:
+                refuse(self._name, step, what, which_of(index, self._copies.count))
+            except FaultyEnvironmentError as fault:
+                raise fault from error
 
     def running_rewards(self) -> list[float]:
         """Reward so far of each running episode."""
-        return list(self._so_far)
+        return self._copies.running_rewards()
 
     def close(self) -> None:
         """Close the environments."""
-        for env in self.envs:
-            env.close()
+        self._copies.close()
+
+
+def made(name: str, count: int, *, flat: bool) -> Copies:
+    """The copies of an environment. Raises ``UnusableEnvironmentError``."""
+    envs: list[Any] = []
+    try:
+        for _ in range(count):
+            envs.append(make_environment(name, flat=flat))
+        return InTurn(name, envs, describe(name, envs[0]))
+    except BaseException:
+        close_all(envs)
+        raise
 
 
 def numbers_of(info: Any) -> dict[str, float]:
@@ -153,7 +209,7 @@ def numbers_of(info: Any) -> dict[str, float]:
     ``is_success`` and ``success`` are both called ``success``.
     """
     found: dict[str, float] = {}
-    if not isinstance(info, Mapping):
+    if not info or not isinstance(info, Mapping):
         return found
     for name, value in info.items():
         number = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value

@@ -38,6 +38,13 @@ class UnusableEnvironmentError(LearnerError):
     """The environment is unknown, or no learner here supports it; the message says what to do."""
 
 
+class FaultyEnvironmentError(LearnerError):
+    """The environment gave something that nothing can be learnt from, such as NaN.
+
+    The message names the environment, the step and the field.
+    """
+
+
 def make_environment(
     name: str, *, flat: bool = True, render_mode: str | None = None
 ) -> "gym.Env[Any, Any]":
@@ -166,7 +173,7 @@ def describe(name: str, env: "gym.Env[Any, Any]") -> Spaces:
         starts=starts,
         low=low.astype(np.float64),
         high=high.astype(np.float64),
-        shape=action.shape,
+        shape=action.shape or (),
         dtype=np.dtype(action.dtype),
         seen=space.shape if len(space.shape) > 1 else (),
     )

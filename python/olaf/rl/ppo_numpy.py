@@ -191,7 +191,9 @@ class NumpyLearner:
         heads: list[NDArray[np.float32]] = []
         noise = np.empty((0, *width), np.float32)
 
-        def act(turn: int, observations: NDArray[np.float32]) -> list[Any]:
+        def act(
+            turn: int, observations: NDArray[np.float32], masks: NDArray[np.bool_] | None
+        ) -> list[Any]:
             nonlocal noise
             if turn % turns == 0:
                 noise = draw(self._rng, (turns, *width), spaces.continuous)

@@ -76,11 +76,12 @@ class Spaces:
         one), the scale stays, and what is beyond that bound is clipped: Box(0, inf) maps a to
         max(0, a + 1). A dimension without bounds passes unchanged. Whole numbers are rounded.
         """
+        if self.discrete and not self.shape:
+            (start,) = self.starts
+            return [choice + start for choice in actions.ravel().tolist()]
         count = len(actions)
         if self.discrete:
             chosen = actions.reshape(count, len(self.discrete)) + np.array(self.starts)
-            if not self.shape:
-                return chosen[:, 0].tolist()
             return list(chosen.reshape(count, *self.shape).astype(self.dtype))
         low, high, half, middle = self.range
         mapped: NDArray[Any] = np.clip(actions * half + middle, low, high)
@@ -104,4 +105,6 @@ class Spaces:
         # A missing end is 2 away from the other one, so that the scale stays.
         first = np.where(below, low, np.where(above, high - 2, -1)).astype(np.float32)
         last = np.where(above, high, np.where(below, low + 2, 1)).astype(np.float32)
-        return Range(low, high, (last - first) / 2, (last + first) / 2)
+        half: NDArray[np.float32] = (last - first) / np.float32(2)
+        middle: NDArray[np.float32] = (last + first) / np.float32(2)
+        return Range(low, high, half, middle)
