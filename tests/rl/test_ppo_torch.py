@@ -41,7 +41,7 @@ def test_the_embedded_gradient_is_torch_s(continuous: bool) -> None:
     """Autograd over the formulas of the papers, written once more with torch's own functions."""
     import torch
 
-    from olaf.rl.ppo_torch import ActorCritic
+    from olaf.rl.networks import ActorCritic
 
     layout, rng = Layout(5, (7, 6), 3, continuous), np.random.default_rng(8)
     weights = (0.5 * rng.standard_normal(layout.size)).astype(np.float32)

@@ -49,7 +49,7 @@ def test_the_device_is_checked_by_name() -> None:
 @pytest.mark.torch
 def test_workers_are_dealt_to_the_gpus_and_auto_follows_the_factory() -> None:
     torch = importlib.import_module("torch")
-    placed = importlib.import_module("olaf.rl.ppo_torch").placed
+    placed = importlib.import_module("olaf.rl.own_module").placed
     here, gpu = torch.device("cpu"), torch.device("cuda", 1)
     assert [placed("cuda", {here}, "net", worker, 2).index for worker in range(4)] == [0, 1, 0, 1]
     assert placed("auto", {gpu}, "net", 0, 2) == gpu

@@ -14,77 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olaf import extras
-from olaf.rl.actor_critic import Layout
 from olaf.rl.learner import Iteration, LearnerError, Parts
 from olaf.rl.objective import Batch
-from olaf.rl.own import described, import_own
 from olaf.rl.ppo_numpy import NumpyLearner, settle
-from olaf.rl.spaces import Spaces
 
 try:
     import torch
     from tensordict import TensorDict
-    from tensordict.nn import (
-        ProbabilisticTensorDictModule,
-        ProbabilisticTensorDictSequential,
-        TensorDictModule,
-    )
     from torch import Tensor, nn
-    from torchrl.objectives import ClipPPOLoss
     from torchrl.objectives.value.functional import vec_generalized_advantage_estimate
 except ModuleNotFoundError as missing:
     told = extras.missing(missing.name, extra="torch", what="learner = 'torch'")
     raise LearnerError(f"{told}, or take learner = 'numpy'") from missing
 
+from olaf.rl.networks import ActorCritic
+from olaf.rl.own_module import checked, made_by
+from olaf.rl.torch_loss import make_loss
 from olaf.staging import Staging
-
-
-class ActorCritic(nn.Module):
-    """The built-in learner's network as a torch module: same layout, same first weights.
-
-    All parameters lie in ``flat``, float32 ``(layout.size,)``, in ``Layout``'s order.
-    """
-
-    def __init__(self, layout: Layout, weights: NDArray[np.float32]) -> None:
-        super().__init__()
-        self.layout = layout
-        self.flat = nn.Parameter(torch.from_numpy(weights.copy()))
-
-    def view(self, name: str) -> Tensor:
-        """Return one of the layout's arrays, as part of the graph."""
-        entry = next(entry for entry in self.layout.entries if entry.name == name)
-        return self.flat[entry.offset : entry.offset + entry.size].view(entry.shape)
-
-    @property
-    def log_std(self) -> Tensor:
-        """``(actions,)``; only for continuous actions."""
-        return self.view("log_std")
-
-    def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        """``(batch, observation)`` to policy ``(batch, actions)`` and value ``(batch,)``."""
-        hidden = observations
-        for index in range(len(self.layout.hidden)):
-            weight, bias = self.view(f"trunk{index}.weight"), self.view(f"trunk{index}.bias")
-            hidden = torch.tanh(torch.addmm(bias, hidden, weight))
-        outputs = torch.addmm(self.view("heads.bias"), hidden, self.view("heads.weight"))
-        return outputs[:, :-1], outputs[:, -1]
-
-
-class Keyed(nn.Module):
-    """A module's outputs under TorchRL's names: distribution, then value (.., 1)."""
-
-    def __init__(self, module: nn.Module, continuous: bool) -> None:
-        super().__init__()
-        self.module: Any = module
-        self.continuous = continuous
-
-    def forward(self, observations: Tensor) -> tuple[Tensor, ...]:
-        """``(logits, value)``, or ``(loc, scale, value)`` for continuous actions."""
-        policy, value = self.module(observations)
-        value = value.reshape(-1, 1)
-        if not self.continuous:
-            return policy, value
-        return policy, torch.exp(self.module.log_std).expand_as(policy), value
 
 
 class TorchLearner(NumpyLearner):
@@ -110,7 +56,7 @@ class TorchLearner(NumpyLearner):
         else:
             self.layout.initial(self._rng, config.log_std)
             module = ActorCritic(self.layout, self.layout.initial(first, config.log_std))
-        self.module = checked(module, config.module or "ActorCritic", self)
+        self.module = checked(module, config.module or "ActorCritic", config, spaces, self.worker)
         self._tensors = [parameter for parameter in module.parameters() if parameter.requires_grad]
         self._device = self._tensors[0].device
         self._staging = self._beside()
@@ -126,7 +72,7 @@ class TorchLearner(NumpyLearner):
             betas=(config.adam_beta1, config.adam_beta2),
             eps=1e-5,
         )
-        self._loss = make_loss(module, self)
+        self._loss = make_loss(module, config, spaces)
 
     def _beside(self) -> Staging | None:
         """Buffers for a network whose memory the host cannot read."""
@@ -263,136 +209,3 @@ class TorchLearner(NumpyLearner):
             "clipped": float(found["clip_fraction"]),
             "loss": float(loss.detach()),
         }
-
-
-def make_loss(module: nn.Module, learner: TorchLearner) -> ClipPPOLoss:
-    """TorchRL's clipped loss on a module that gives policy and value in one pass."""
-    config, continuous = learner.config, learner.spaces.continuous
-    names = ["loc", "scale"] if continuous else ["logits"]
-    keyed = TensorDictModule(
-        Keyed(module, continuous), in_keys=["observation"], out_keys=[*names, "state_value"]
-    )
-    distribution: Any = torch.distributions.Categorical
-    if continuous:
-        distribution = DiagonalNormal
-    actor = ProbabilisticTensorDictSequential(
-        keyed,
-        ProbabilisticTensorDictModule(
-            in_keys=names, out_keys=["action"], distribution_class=distribution
-        ),
-    )
-    return ClipPPOLoss(
-        actor_network=actor,
-        critic_network=keyed,
-        functional=False,
-        clip_epsilon=config.clip,
-        entropy_coeff=config.entropy,
-        # TorchRL's l2 is (v - R)^2, the built-in learner's is half of that.
-        critic_coeff=config.value / 2,
-        loss_critic_type="l2",
-        normalize_advantage=False,  # already done, as in the built-in learner
-    )
-
-
-class DiagonalNormal(torch.distributions.Independent):
-    """Independent normal dimensions: one log probability and one entropy per step."""
-
-    def __init__(self, loc: Tensor, scale: Tensor) -> None:
-        super().__init__(torch.distributions.Normal(loc, scale, validate_args=False), 1)
-
-
-def made_by(path: str, spaces: Spaces) -> Any:
-    """The module that the factory ``package.module:name`` makes. Raises ``LearnerError``.
-
-    The factory is called with (observations, actions, continuous). ``observations`` is the number
-    of floats of a flat observation, or the shape ``(height, width, channels)`` of an image.
-    """
-    seen = spaces.seen or spaces.observation
-    try:
-        return load_factory(path)(seen, spaces.actions, spaces.continuous)
-    except LearnerError:
-        raise
-    except Exception as error:
-        raise LearnerError(
-            f"module = {path!r}: called with ({seen}, {spaces.actions}, {spaces.continuous}) it "
-            f"raised {described(error)}"
-        ) from error
-
-
-def load_factory(path: str) -> Any:
-    """The object ``package.module:name``. Raises ``LearnerError``."""
-    home, _, name = path.partition(":")
-    if not home or not name:
-        raise LearnerError(f"module = {path!r}: write it as package.module:factory")
-    try:
-        return getattr(import_own(home, f"module = {path!r}"), name)
-    except AttributeError as error:
-        raise LearnerError(f"module = {path!r}: {home} has no {name!r}") from error
-
-
-def placed(
-    device: str, devices: set[torch.device], name: str, worker: int, gpus: int | None = None
-) -> torch.device:
-    """The device of the network. Raises ``LearnerError`` if it does not exist.
-
-    devices: those of the parameters. gpus: number of GPUs; None asks torch.
-    """
-    if device == "auto":
-        if len(devices) > 1:
-            places = ", ".join(sorted(str(place) for place in devices))
-            raise LearnerError(f"{name}: parameters on {places}: one network needs one device")
-        (place,) = devices
-        return place
-    if device == "cpu":
-        return torch.device("cpu")
-    gpus = torch.cuda.device_count() if gpus is None else gpus
-    if not gpus:
-        raise LearnerError(
-            "device = 'cuda': torch sees no GPU (torch.cuda.device_count() is 0); install a torch "
-            "that is built for CUDA and its driver, or take device = cpu"
-        )
-    return torch.device("cuda", worker % gpus)
-
-
-def checked(module: Any, name: str, learner: NumpyLearner) -> nn.Module:
-    """Try the module on one observation; return it. Raises ``LearnerError`` for a wrong shape.
-
-    A module maps float32 observations ``(batch, *observation_shape)`` to (policy, value): logits or
-    means ``(batch, actions)``, and ``(batch,)`` or ``(batch, 1)``. For continuous actions it has
-    ``log_std`` ``(actions,)``. Its trainable parameters are float32 and contiguous.
-    """
-    spaces = learner.spaces
-    if not isinstance(module, nn.Module):
-        raise LearnerError(f"{name} gave {type(module).__name__}, not a torch.nn.Module")
-    devices = {tensor.device for tensor in module.parameters()}
-    if not devices:
-        raise LearnerError(f"{name}: the module has no parameters")
-    device = placed(learner.config.device, devices, name, learner.worker)
-    module.to(device)
-    for which, tensor in module.named_parameters():
-        if tensor.dtype != torch.float32:
-            raise LearnerError(
-                f"{name}: parameter {which!r} is {tensor.dtype}; workers learn in float32"
-            )
-        if not tensor.is_contiguous():
-            raise LearnerError(f"{name}: parameter {which!r} is not contiguous")
-    shape = (2, *spaces.observation_shape)
-    with torch.no_grad():
-        try:
-            given = module(torch.zeros(shape, device=device))
-        except Exception as error:
-            raise LearnerError(
-                f"{name}: forward of observations {shape} raised {described(error)}"
-            ) from error
-    want = (2, spaces.actions)
-    if not (isinstance(given, tuple) and len(given) == 2):
-        raise LearnerError(f"{name}: forward must give (policy, value), gave {type(given)}")
-    policy, value = given
-    if tuple(policy.shape) != want or value.numel() != 2:
-        raise LearnerError(
-            f"{name}: for 2 observations forward gave policy {tuple(policy.shape)} and value "
-            f"{tuple(value.shape)}, expected {want} and (2,) or (2, 1)"
-        )
-    if spaces.continuous and not hasattr(module, "log_std"):
-        raise LearnerError(f"{name}: continuous actions need an attribute log_std of {want[1:]}")
-    return module
