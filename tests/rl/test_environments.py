@@ -44,7 +44,7 @@ def odd() -> Iterator[None]:
     made: dict[str, tuple[Any, Any]] = {
         "OlafOdd-v0": (None, None),
         "OlafSequence-v0": (spaces.Sequence(spaces.Discrete(2)), None),
-        "OlafMany-v0": (None, spaces.MultiDiscrete([2, 3])),
+        "OlafMany-v0": (None, spaces.Tuple([spaces.Discrete(2)])),
     }
 
     def maker(observations: Any, actions: Any) -> Any:
@@ -88,7 +88,7 @@ def test_a_missing_module_is_named() -> None:
 def test_unsupported_spaces_are_named() -> None:
     with pytest.raises(UnusableEnvironmentError, match=r"observation space.*Sequence"):
         make_learner(LearnerConfig(environment="OlafSequence-v0"))
-    with pytest.raises(UnusableEnvironmentError, match=r"action space.*MultiDiscrete"):
+    with pytest.raises(UnusableEnvironmentError, match=r"action space Tuple.*MultiBinary actions"):
         make_learner(LearnerConfig(environment="OlafMany-v0"))
 
 

@@ -21,15 +21,19 @@ from olaf.runs import exporting
 
 
 class Bounds(gym.Env[Any, Any]):
-    """Actions with every kind of bounds, or whole ones."""
+    """Actions with every kind of bounds, whole ones, or several choices."""
 
     observation_space = spaces.Box(-1, 1, (3,), np.float32)
 
-    def __init__(self, whole: bool = False, **_: Any) -> None:
+    def __init__(self, whole: bool = False, choices: Any = None, **_: Any) -> None:
         low, high = np.array([0, -np.inf, -2, -np.inf]), np.array([np.inf, 0, 1, np.inf])
-        self.action_space = spaces.Box(low.astype(np.float32), high.astype(np.float32))
+        self.action_space: spaces.Space[Any] = spaces.Box(
+            low.astype(np.float32), high.astype(np.float32)
+        )
         if whole:
             self.action_space = spaces.Box(-3, 9, (2, 2), np.int64)
+        if choices is not None:
+            self.action_space = choices
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         return np.zeros(3, np.float32), {}
@@ -40,7 +44,13 @@ class Bounds(gym.Env[Any, Any]):
 
 gym.register("OlafBounds-v0", Bounds)
 gym.register("OlafWhole-v0", Bounds, kwargs={"whole": True})
-NAMES = ["CartPole-v1", "Pendulum-v1", "OlafBounds-v0", "OlafWhole-v0"]
+CHOICES: dict[str, Any] = {
+    "OlafLevers-v0": spaces.MultiDiscrete([[2, 3], [4, 1]], start=[[0, 1], [0, -2]]),
+    "OlafBits-v0": spaces.MultiBinary(3),
+}
+for made, choices in CHOICES.items():
+    gym.register(made, Bounds, kwargs={"choices": choices})
+NAMES = ["CartPole-v1", "Pendulum-v1", "OlafBounds-v0", "OlafWhole-v0", *CHOICES]
 
 
 def learner_of(name: str = "CartPole-v1") -> NumpyLearner:

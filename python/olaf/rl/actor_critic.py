@@ -46,6 +46,9 @@ class Layout:
     hidden: tuple[int, ...]
     actions: int
     continuous: bool = False
+    parts: tuple[int, ...] = ()
+    """Number of choices of each part of a discrete action; they add up to `actions`. Empty: one
+    part."""
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:

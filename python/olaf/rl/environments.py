@@ -132,14 +132,22 @@ def images(name: str, shape: tuple[int, ...]) -> str:
 
 def unsupported(name: str, which: str, space: "spaces.Space[Any]") -> UnusableEnvironmentError:
     """The error for a space that no policy here supports."""
+    usable = "Box or Discrete"
+    if which == "action":
+        usable = "Box, Discrete, MultiDiscrete or MultiBinary actions"
     return UnusableEnvironmentError(
         f"environment {name!r} has the {which} space {space}, which no learner here supports: "
-        f"use Box or Discrete{' actions' if which == 'action' else ''}, "
+        f"use {usable}, "
         f"or wrap it with a gymnasium wrapper and register the result under an id of your own"
     )
 
 
-ACTIONS: tuple[type["spaces.Space[Any]"], ...] = (spaces.Discrete, spaces.Box)
+ACTIONS: tuple[type["spaces.Space[Any]"], ...] = (
+    spaces.Discrete,
+    spaces.MultiDiscrete,
+    spaces.MultiBinary,
+    spaces.Box,
+)
 """Kinds of action spaces that the learners support."""
 
 

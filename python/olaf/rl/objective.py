@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olaf.rl.actor_critic import Floats, Layout, Real, backward, forward
-from olaf.rl.distributions import HALF_LOG_2PI, log_softmax
+from olaf.rl.distributions import HALF_LOG_2PI, first_columns, log_softmax, taken, valid
 from olaf.rl.learner import LearnerConfig
 
 
@@ -18,7 +18,8 @@ class Batch:
     observations: Floats
     """``(steps, *observation_shape)``"""
     actions: NDArray[Any]
-    """``(steps,)`` indices, or ``(steps, actions)`` floats before clipping."""
+    """``(steps,)`` indices, ``(steps, parts)`` if an action has several parts, or ``(steps,
+    actions)`` floats before clipping."""
     log_probabilities: Floats
     """Log probabilities ``(steps,)`` of the actions under the policy of PPO's bound."""
     advantages: Floats
@@ -27,6 +28,8 @@ class Batch:
     """``(steps,)`` targets of the value head, in scaled reward."""
     importance: Floats
     """``(steps,)`` factors on the advantages; 1 if the same policy collected."""
+    masks: NDArray[np.bool_] | None = None
+    """``(steps, actions)``, False for invalid actions; None if all are valid."""
 
     def rows(self, which: Any) -> "Batch":
         """A part of the steps: a slice (views) or indices (copies)."""
@@ -37,6 +40,7 @@ class Batch:
             self.advantages[which],
             self.returns[which],
             self.importance[which],
+            None if self.masks is None else self.masks[which],
         )
 
     def normalised(self) -> "Batch":
@@ -49,6 +53,7 @@ class Batch:
             (self.advantages - self.advantages.mean()) / spread * self.importance,
             self.returns,
             self.importance,
+            self.masks,
         )
 
 
@@ -71,13 +76,20 @@ def objective(
     count = len(values)
     log_std = views.get("log_std")
 
+    parts = layout.parts
     if log_std is None:
-        logs = log_softmax(policy)
+        logs = log_softmax(valid(policy, batch.masks), parts)
         probabilities = np.exp(logs)
-        taken = np.arange(count), batch.actions
-        logp = logs[taken]
-        entropies = -(probabilities * logs).sum(axis=1)
-        entropy = float(entropies.mean())
+        chosen = taken(batch.actions, parts)
+        logp = logs[chosen]
+        if len(parts) > 1:
+            logp = logp.sum(axis=1)
+            # The entropy of each part, at each of the part's columns.
+            each = -np.add.reduceat(probabilities * logs, first_columns(parts), axis=1)
+            entropies, entropy = np.repeat(each, parts, axis=1), float(each.sum(axis=1).mean())
+        else:
+            entropies = -(probabilities * logs).sum(axis=1, keepdims=True)
+            entropy = float(entropies.mean())
     else:
         deviation = np.exp(log_std)
         z = (batch.actions - policy) / deviation
@@ -104,10 +116,8 @@ def objective(
     d_outputs = np.empty_like(outputs)
     d_outputs[:, -1] = error * (config.value / count)
     if log_std is None:
-        d_policy = probabilities * (
-            (logs + entropies[:, None]) * (config.entropy / count) - d_logp[:, None]
-        )
-        d_policy[taken] += d_logp
+        d_policy = probabilities * ((logs + entropies) * (config.entropy / count) - d_logp[:, None])
+        d_policy[chosen] += d_logp if len(parts) < 2 else d_logp[:, None]
         d_outputs[:, :-1] = d_policy
     else:
         d_outputs[:, :-1] = d_logp[:, None] * (z / deviation)

@@ -20,7 +20,7 @@ from olaf.rl.actor_critic import Layout, forward
 from olaf.rl.adam import Adam
 from olaf.rl.advantages import explained_variance, generalised_advantages
 from olaf.rl.collecting import Collector, Rollout
-from olaf.rl.distributions import draw, log_probability
+from olaf.rl.distributions import draw, likeliest, log_probability, valid
 from olaf.rl.environments import RunningScale, known_reward_scale
 from olaf.rl.learner import Iteration, LearnerConfig, Parts
 from olaf.rl.objective import Batch, objective
@@ -49,7 +49,11 @@ class NumpyLearner:
         )
         self.spaces = self._collector.spaces
         self.layout = Layout(
-            self.spaces.observation, config.hidden, self.spaces.actions, self.spaces.continuous
+            self.spaces.observation,
+            config.hidden,
+            self.spaces.actions,
+            self.spaces.continuous,
+            self.spaces.discrete,
         )
         self._scale = config.reward_scale or known_reward_scale(config.environment)
         self._running = RunningScale(config.environments, config.discount)
@@ -101,12 +105,17 @@ class NumpyLearner:
         """Return the live weights by name, in the order of `parts`: views."""
         return dict(self._views)
 
-    def greedy(self, observations: NDArray[np.float32]) -> list[Any]:
-        """The most likely action for each of the observations ``(batch, *observation_shape)``."""
+    def greedy(
+        self, observations: NDArray[np.float32], masks: NDArray[np.bool_] | None = None
+    ) -> list[Any]:
+        """The most likely action for each of the observations ``(batch, *observation_shape)``.
+
+        masks: ``(batch, actions)``, False for invalid actions; None if all are valid.
+        """
         policy = self._outputs(observations)[:, :-1]
         if self.spaces.continuous:
             return self.spaces.to_environment(policy)
-        return self.spaces.to_environment(policy.argmax(axis=1))
+        return self.spaces.to_environment(likeliest(valid(policy, masks), self.spaces.discrete))
 
     def sampled(self, observations: NDArray[np.float32], rng: np.random.Generator) -> list[Any]:
         """An action for each of the observations, drawn from the policy as in training."""
@@ -181,13 +190,13 @@ class NumpyLearner:
         )
 
     def _collect(self) -> tuple[Rollout, NDArray[Any], NDArray[np.float32]]:
-        """Run the policy. Returns the rollout, its actions ``(steps, environments[, actions])``,
-        and the logarithms of their probabilities ``(steps * environments,)``."""
+        """Run the policy. Returns the rollout, its actions ``(steps, environments[, parts or
+        actions])``, and the logarithms of their probabilities ``(steps * environments,)``."""
         config, spaces = self.config, self.spaces
         count = config.environments
         turns = 256 if config.episodes_per_update else -(-config.steps_per_update // count)
         width = (count, spaces.actions)
-        taken: list[NDArray[Any]] = []
+        acted: list[NDArray[Any]] = []
         heads: list[NDArray[np.float32]] = []
         noise = np.empty((0, *width), np.float32)
 
@@ -199,19 +208,20 @@ class NumpyLearner:
                 noise = draw(self._rng, (turns, *width), spaces.continuous)
             outputs = self._outputs(observations)
             log_std = self._log_std()
-            heads.append(outputs[:, :-1])
+            head = outputs[:, :-1] if masks is None else valid(outputs[:, :-1], masks)
+            heads.append(head)
             if log_std is not None:
-                actions = outputs[:, :-1] + np.exp(log_std) * noise[turn % turns]
-                taken.append(actions)
-                return spaces.to_environment(actions)
-            chosen = (outputs[:, :-1] + noise[turn % turns]).argmax(axis=1)
-            taken.append(chosen)
-            return spaces.to_environment(chosen)
+                actions = head + np.exp(log_std) * noise[turn % turns]
+            else:
+                actions = likeliest(head + noise[turn % turns], spaces.discrete)
+            acted.append(actions)
+            return spaces.to_environment(actions)
 
         rollout = self._collector.collect(act, turns, config.episodes_per_update)
-        actions = np.array(taken)
+        actions = np.array(acted)
         flat = actions.reshape(-1, *actions.shape[2:])
-        return rollout, actions, log_probability(np.concatenate(heads), flat, self._log_std())
+        logs = log_probability(np.concatenate(heads), flat, self._log_std(), spaces.discrete)
+        return rollout, actions, logs
 
     def _batch(self, turn: "Turn") -> Batch:
         """Turn a rollout into the inputs of the objective, ``(steps * environments, ..)``.
@@ -244,7 +254,9 @@ class NumpyLearner:
         )
         steps = turns * count
         flat_actions = actions.reshape(steps, *actions.shape[2:])
-        now = log_probability(outputs[:steps, :-1], flat_actions, self._log_std())
+        masks = None if rollout.masks is None else rollout.masks.reshape(steps, -1)
+        policy = valid(outputs[:steps, :-1], masks)
+        now = log_probability(policy, flat_actions, self._log_std(), self.spaces.discrete)
         ratio = np.exp(
             np.minimum(now - turn.log_probabilities, np.log(self.config.importance_clip))
         )
@@ -255,6 +267,7 @@ class NumpyLearner:
             advantages.reshape(steps),
             (advantages + values[:-1]).reshape(steps),
             ratio.astype(np.float32),
+            masks,
         )
 
     def _advantages(
@@ -347,7 +360,7 @@ class Turn:
 
     rollout: Rollout
     actions: NDArray[Any]
-    """``(steps, environments[, actions])``"""
+    """``(steps, environments[, parts or actions])``"""
     log_probabilities: NDArray[np.float32]
     """Log probabilities ``(steps * environments,)`` of the actions under the collecting policy."""
     reward: float

@@ -148,6 +148,10 @@ class TorchLearner(NumpyLearner):
             """(steps, environments) to TorchRL's (environments, steps, 1)."""
             return torch.from_numpy(np.ascontiguousarray(array.T))[..., None]
 
+        if self.config.discount * self.config.trace == 0:  # TorchRL cannot
+            return super()._advantages(
+                rewards, values, following=following, terminated=terminated, ended=ended
+            )
         advantages, _ = vec_generalized_advantage_estimate(
             self.config.discount,
             self.config.trace,
@@ -198,6 +202,8 @@ class TorchLearner(NumpyLearner):
             "advantage": self._there(batch.advantages)[:, None],
             "value_target": self._there(batch.returns)[:, None],
         }
+        if batch.masks is not None:
+            tensors["mask"] = self._there(batch.masks)
         found = self._loss(TensorDict(tensors, batch_size=[steps]))
         loss = found["loss_objective"] + found["loss_critic"] + found["loss_entropy"]
         loss.backward()
@@ -205,7 +211,8 @@ class TorchLearner(NumpyLearner):
             "policy": float(found["loss_objective"].detach()),
             "value": float(found["loss_critic"].detach()) / max(self.config.value, 1e-12),
             "entropy": float(found["entropy"]),
-            "kl": float(found["kl_approx"]),
+            # TorchRL's is the mean of -log r; r - 1 - log r varies less, and is never below 0.
+            "kl": float(found["mean_ratio"]) - 1 + float(found["kl_approx"]),
             "clipped": float(found["clip_fraction"]),
             "loss": float(loss.detach()),
         }

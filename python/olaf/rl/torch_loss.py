@@ -3,7 +3,8 @@
 # mypy checks this file with and without torch; without it everything of torch is Any.
 # mypy: disable-error-code="import-untyped,import-not-found,misc,untyped-decorator,type-arg"
 
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import torch
 from tensordict.nn import (
@@ -14,6 +15,7 @@ from tensordict.nn import (
 from torch import Tensor, nn
 from torchrl.objectives import ClipPPOLoss
 
+from olaf.rl.distributions import MASKED
 from olaf.rl.learner import LearnerConfig
 from olaf.rl.spaces import Spaces
 
@@ -23,11 +25,13 @@ def make_loss(module: nn.Module, config: LearnerConfig, spaces: Spaces) -> ClipP
     continuous = spaces.continuous
     names = ["loc", "scale"] if continuous else ["logits"]
     keyed = TensorDictModule(
-        Keyed(module, continuous), in_keys=["observation"], out_keys=[*names, "state_value"]
+        Keyed(module, continuous), in_keys=["observation", "mask"], out_keys=[*names, "state_value"]
     )
     distribution: Any = torch.distributions.Categorical
     if continuous:
         distribution = DiagonalNormal
+    elif len(spaces.discrete) > 1:
+        distribution = partial(Choices, parts=spaces.discrete)
     actor = ProbabilisticTensorDictSequential(
         keyed,
         ProbabilisticTensorDictModule(
@@ -55,13 +59,41 @@ class Keyed(nn.Module):
         self.module: Any = module
         self.continuous = continuous
 
-    def forward(self, observations: Tensor) -> tuple[Tensor, ...]:
-        """``(logits, value)``, or ``(loc, scale, value)`` for continuous actions."""
+    def forward(self, observations: Tensor, masks: Tensor | None) -> tuple[Tensor, ...]:
+        """``(logits, value)``, or ``(loc, scale, value)`` for continuous actions.
+
+        masks: ``(batch, actions)``, False for invalid actions; None if all are valid.
+        """
         policy, value = self.module(observations)
         value = value.reshape(-1, 1)
         if not self.continuous:
-            return policy, value
+            return (policy if masks is None else policy.masked_fill(~masks, MASKED)), value
         return policy, torch.exp(self.module.log_std).expand_as(policy), value
+
+
+class Choices(torch.distributions.Distribution):
+    """Independent choices: one log probability and one entropy per step, sums over the parts.
+
+    logits: those of all parts side by side, ``(batch, actions)``. Actions are ``(batch, parts)``.
+    """
+
+    arg_constraints: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, logits: Tensor, parts: tuple[int, ...]) -> None:
+        super().__init__(logits.shape[:-1], torch.Size([len(parts)]), validate_args=False)
+        self.parts: list[Any] = [
+            torch.distributions.Categorical(logits=part, validate_args=False)
+            for part in torch.split(logits, list(parts), dim=-1)
+        ]
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """``(batch,)`` for actions ``(batch, parts)``."""
+        chosen = zip(self.parts, value.unbind(-1), strict=True)
+        return torch.stack([part.log_prob(index) for part, index in chosen]).sum(0)
+
+    def entropy(self) -> Tensor:
+        """``(batch,)``"""
+        return torch.stack([part.entropy() for part in self.parts]).sum(0)
 
 
 class DiagonalNormal(torch.distributions.Independent):

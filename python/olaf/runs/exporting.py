@@ -90,8 +90,10 @@ def _described(learner: Any) -> dict[str, Any]:
     }
     if spaces.continuous:
         about |= {"low": spaces.low.tolist(), "high": spaces.high.tolist()}
-    else:
+    elif len(spaces.discrete) == 1:
         about["start"] = spaces.starts[0]
+    else:
+        about |= {"parts": list(spaces.discrete), "starts": list(spaces.starts)}
     return about
 
 
@@ -135,11 +137,23 @@ def _actions(
         from_half = np.abs(moved - np.floor(moved) - 0.5)
         clear = (from_half > 2 * bound * learner.spaces.range.half).reshape(action.shape)
         return action[clear].astype(np.float64), expected[clear].astype(np.float64)
-    if learner.spaces.continuous or learner.spaces.actions < 2 or action.shape != expected.shape:
+    if learner.spaces.continuous or action.shape != expected.shape:
         return action, expected
-    best = np.sort(own[:, :-1], axis=1)
-    clear = best[:, -1] - best[:, -2] > 2 * bound
+    parts = learner.spaces.discrete
+    clear = np.stack(
+        [_lead(logits) > 2 * bound for logits in np.split(own[:, :-1], np.cumsum(parts)[:-1], 1)],
+        axis=1,
+    ).reshape(action.shape)
     return action[clear].astype(np.float64), expected[clear].astype(np.float64)
+
+
+def _lead(logits: Floats) -> Floats:
+    """The distance of the largest of each row from the next one."""
+    if logits.shape[1] < 2:
+        return np.full(len(logits), np.inf, np.float32)
+    best = np.sort(logits, axis=1)
+    lead: Floats = best[:, -1] - best[:, -2]
+    return lead
 
 
 def _observations(rng: np.random.Generator, count: int, spaces: Any) -> Floats:
@@ -226,11 +240,21 @@ def _onnx_of_layout(learner: Any, half: Path, about: dict[str, Any]) -> None:
         nodes.append(helper.make_node("Reshape", [nodes[-1].output[0], "action.shape"], ["action"]))
         kind = TensorProto.FLOAT
     else:
-        arrays["start"] = np.array(spaces.starts[:1], np.int64)
+        parts = range(len(spaces.discrete))
+        arrays["parts"] = np.array(spaces.discrete, np.int64)
+        arrays["starts"] = np.array(spaces.starts, np.int64)
+        arrays["action.shape"] = np.array([-1, *spaces.shape], np.int64)
+        logits = [f"logits{part}" for part in parts]
+        indices = [f"likeliest{part}" for part in parts]
+        nodes.append(helper.make_node("Split", ["policy", "parts"], logits, axis=1))
+        for one, index in zip(logits, indices, strict=True):
+            nodes.append(helper.make_node("ArgMax", [one], [index], axis=1, keepdims=1))
         nodes += [
-            helper.make_node("ArgMax", ["policy"], ["likeliest"], axis=1, keepdims=0),
-            helper.make_node("Add", ["likeliest", "start"], ["action"]),
+            helper.make_node("Concat", indices, ["likeliest"], axis=1),
+            helper.make_node("Add", ["likeliest", "starts"], ["moved"]),
+            helper.make_node("Reshape", ["moved", "action.shape"], ["action"]),
         ]
+        shape += list(spaces.shape)
         kind = TensorProto.INT64
     seen = [helper.make_tensor_value_info("observation", 1, ["batch", spaces.observation])]
     given = [

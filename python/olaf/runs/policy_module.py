@@ -54,7 +54,8 @@ class Policy(nn.Module):
         super().__init__()
         self.module = module
         self.continuous = spaces.continuous
-        self.start = 0 if spaces.continuous else spaces.starts[0]
+        self.parts = list(spaces.discrete)
+        self.register_buffer("starts", torch.tensor(spaces.starts, dtype=torch.int64))
         self.whole = spaces.whole
         self.shape = spaces.shape
         for name, array in spaces.range._asdict().items():
@@ -64,9 +65,11 @@ class Policy(nn.Module):
         """``(batch, *shape)`` to action, policy ``(batch, actions)`` and value ``(batch, 1)``."""
         policy, value = self.module(observation)
         value = value.reshape(-1, 1)
-        if not self.continuous:
-            return policy.argmax(dim=1) + self.start, policy, value
         own: Any = self
+        if not self.continuous:
+            likeliest = [part.argmax(dim=1) for part in torch.split(policy, self.parts, dim=1)]
+            action = torch.stack(likeliest, dim=1) + own.starts
+            return action.reshape(-1, *self.shape), policy, value
         moved = policy * own.range_half + own.range_middle
         action = torch.minimum(torch.maximum(moved, own.range_low), own.range_high)
         if self.whole:
