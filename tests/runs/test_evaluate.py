@@ -207,3 +207,25 @@ def test_sampled_episodes_are_other_ones_than_the_greedy_ones_and_repeatable() -
 
     assert rewards(is_sampled=True) == rewards(is_sampled=True)
     assert rewards(is_sampled=True) != rewards()
+
+
+ENDLESS = """
+import gymnasium as gym, numpy as np
+class Endless(gym.Env):
+    observation_space = gym.spaces.Box(-1, 1, (1,))
+    action_space = gym.spaces.Discrete(2)
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(1, np.float32), {}
+    def step(self, action):
+        return np.zeros(1, np.float32), 1.0, False, False, {}
+"""
+
+
+def test_an_environment_that_never_ends_is_cut_with_a_sentence(olaf: Olaf) -> None:
+    (olaf.folder / "endless_for_evaluate.py").write_text(ENDLESS)
+    learner = ("--env=endless_for_evaluate:Endless", "--set=learner.steps_per_update=40")
+    olaf("train", "--local", "--updates=8", *learner)
+    told = ("evaluate", "runs/latest", "--episodes=3", "--max-steps=30")
+    found = olaf.json(*told)
+    assert (found["mean"], found["cut"], found["max_steps"]) == (30.0, 3, 30)
+    assert "3 episodes had not ended after 30 steps" in olaf(*told).stdout

@@ -26,6 +26,8 @@ KEYS = {"env": "learner.environment", "learner": "learner.learner"}
 EPISODES = 100
 EPISODES_DRAWN = 5
 
+MOST_STEPS = 100_000
+
 SAY_EVERY_S = 2.0
 
 
@@ -49,6 +51,12 @@ def _at_least(
 )
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, help="Random seed; episode i has SEED + i."
+)
+@click.option(
+    "--max-steps",
+    type=click.IntRange(min=1),
+    default=MOST_STEPS,
+    help=f"Cut an episode after this number of steps. Default: {MOST_STEPS:,}.",
 )
 @click.option("--render", is_flag=True, help="Show the episodes in a window.")
 @click.option(
@@ -121,6 +129,8 @@ def evaluate(ctx: click.Context, /, **given: Any) -> int:
         **result.to_json(),
         **judged,
         "rewards": [episode.reward for episode in played],
+        "max_steps": given["max_steps"],
+        "cut": sum(episode.is_cut for episode in played),
         "video": None if film is None else str(film.file),
     }
     _show(about, result, film, json_out=given["json_out"])
@@ -136,13 +146,15 @@ def _played(
 
     drawn = given["render"] or camera is not None
     count = given["episodes"] or (EPISODES_DRAWN if drawn else EPISODES)
-    seed = given["seed"]
+    seed, most = given["seed"], given["max_steps"]
     try:
         with _progress(count) as seen:
             if drawn:
-                ended = watch(learner, name, episodes=count, seed=seed, camera=camera)
+                ended = watch(
+                    learner, name, episodes=count, seed=seed, camera=camera, most_steps=most
+                )
             else:
-                ended = play(learner, name, episodes=count, seed=seed)
+                ended = play(learner, name, episodes=count, seed=seed, most_steps=most)
             played = sorted(seen(ended), key=lambda episode: episode.seed)
     except LearnerError as error:
         raise RunError(str(error), Exit.USAGE) from None
@@ -206,6 +218,12 @@ def _show(about: dict[str, Any], found: Score, film: Film | None, *, json_out: b
         f"{score(found.min)}, highest {score(found.max)}, {found.steps_mean:,.0f} steps each",
         f"threshold     {about['verdict']}",
     ]
+    if about["cut"]:
+        lines.insert(
+            3,
+            f"              {counted(about['cut'], 'episode')} had not ended after "
+            f"{about['max_steps']:,} steps and counted as far as that (--max-steps)",
+        )
     if film is not None:
         lines.append(f"video         {film.file}: {film.frames} frames, {film.seconds:.1f} s")
     for line in lines:

@@ -12,6 +12,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
@@ -133,7 +134,8 @@ def _train(plan: Plan) -> Trained:
     train = plan.settings.train
     assert train.updates is not None, "figures end a run by the turns of all workers"
     local = LocalJob(plan.job(train.workers, train.seed))
-    points = list(itertools.islice(local.progress(sys.maxsize), train.updates))
+    with closing(local):
+        points = list(itertools.islice(local.progress(sys.maxsize), train.updates))
     turns = [
         Push(point.time_s, point.progress.worker, point.progress.turns, point.progress.reward)
         for point in points

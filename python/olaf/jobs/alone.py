@@ -107,6 +107,7 @@ class TrainingAlone:
         from olaf.rl.environments import reward_threshold
         from olaf.rl.learner import LearnerConfig, LearnerError, named_parts
         from olaf.rl.making import make_learner
+        from olaf.rl.seeding import seed_everything
 
         for name, value in process_environment().items():
             os.environ.setdefault(name, value)
@@ -116,6 +117,7 @@ class TrainingAlone:
             fields["gamma"] = self._settings.server.learning_rate
         earlier = self.progress.earlier
         seed = session_seed(self._settings.train.seed, len(earlier.sessions))
+        seed_everything(seed, 0)
         try:
             learner: Any = make_learner(LearnerConfig(**fields, seed=seed))
         except LearnerError as error:

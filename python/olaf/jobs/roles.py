@@ -156,6 +156,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
     from olaf.rl.environments import reward_threshold
     from olaf.rl.learner import LearnerConfig, LearnerError, layout_of, named_parts
     from olaf.rl.making import make_learner
+    from olaf.rl.seeding import seed_everything
     from olaf.rl.worker_loop import LoopConfig, Progress, work
 
     def is_over() -> bool:
@@ -164,6 +165,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
     client = _client_of(task, is_over)
     settings = dict(task.learner)
     settings["hidden"] = tuple(settings.get("hidden", LearnerConfig.hidden))
+    seed_everything(task.seed, client.worker)
     try:
         learner = make_learner(LearnerConfig(**settings, seed=task.seed), worker=client.worker)
     except LearnerError as error:

@@ -9,6 +9,7 @@ import json
 import multiprocessing
 import os
 import time
+from contextlib import closing
 from dataclasses import asdict, dataclass
 
 from olaf.rl import process_environment
@@ -74,11 +75,11 @@ def one_worker(
     results: "multiprocessing.queues.SimpleQueue[tuple[int, float]]",
 ) -> None:
     """Run one worker's process: wait for the others, learn alone, report steps and CPU seconds."""
-    learner = make_learner(config, worker)
-    ready.wait(timeout=120)
-    begin = time.process_time()
-    steps = sum(learner.iterate().steps for _ in range(updates))
-    results.put((steps, time.process_time() - begin))
+    with closing(make_learner(config, worker)) as learner:
+        ready.wait(timeout=120)
+        begin = time.process_time()
+        steps = sum(learner.iterate().steps for _ in range(updates))
+        results.put((steps, time.process_time() - begin))
 
 
 def main() -> None:
@@ -93,7 +94,7 @@ def main() -> None:
     given = parser.parse_args()
     config = LearnerConfig(environment=given.env, learner=given.learner, seed=given.seed)
     try:
-        make_learner(config)  # report an unknown environment once, not once per worker
+        make_learner(config).close()  # report an unknown environment once, not once per worker
         print(json.dumps(asdict(measure(config, given.workers, given.updates))))
     except LearnerError as error:
         parser.error(str(error))

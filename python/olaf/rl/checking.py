@@ -41,7 +41,12 @@ class Copy:
         self._is_looked_at = [False, False]
 
     def reset(self, seed: int | None = None) -> NDArray[np.float32]:
-        """Begin an episode; return its first observation."""
+        """Begin an episode; return its first observation.
+
+        seed: also seeds the spaces, from which an environment may sample.
+        """
+        if seed is not None:
+            self._seed_spaces(seed)
         place = f"reset after step {self._steps}" if self._steps else "reset"
         with self._looking("reset", place):
             try:
@@ -54,6 +59,11 @@ class Copy:
             self.refuse(place, f"reset() gave {described(given)}, but {RESET}")
         self.info = given[1]
         return self._observation(place, given[0])
+
+    def _seed_spaces(self, seed: int) -> None:
+        for env in {id(env): env for env in (self.env, self.env.unwrapped)}.values():
+            env.action_space.seed(seed)
+            env.observation_space.seed(seed)
 
     def step(self, action: Any) -> Result:
         """Take one step."""

@@ -249,6 +249,9 @@ class Learner(Protocol):
     def iterate(self) -> Iteration:
         """`collect`, then `learn`: a whole turn."""
 
+    def close(self) -> None:
+        """Close the environments. The weights can still be read."""
+
 
 def named_parts(learner: Learner) -> dict[str, NDArray[np.float32]]:
     """The live weights of a learner by name, in the order of its `parts`, as views.

@@ -10,6 +10,7 @@ import heapq
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -21,6 +22,7 @@ from olaf._olaf import VirtualJob
 from olaf.rl.compute import Compute, Steady, speeds
 from olaf.rl.learner import LearnerConfig, Parts
 from olaf.rl.making import make_learner
+from olaf.rl.seeding import seed_everything
 from olaf.rl.worker_loop import Loop, LoopConfig, Progress
 
 Weights = NDArray[np.float32]
@@ -207,16 +209,19 @@ class LocalJob:
         self._waiting: dict[int, tuple[int, Act]] = {}
         """Waiting worker -> (order of the event that ends its wait, what follows)."""
         seed = config.learner.seed
-        self._loops = [
-            Loop(
-                make_learner(config.learner, worker),
-                VirtualConnection(self.job, worker),
-                worker=worker,
-                config=config.loop,
-                clock=self.now,
-            )
-            for worker in range(config.workers)
-        ]
+        seed_everything(seed, 0)
+        with ExitStack() as made:
+            self._loops = [
+                Loop(
+                    made.enter_context(closing(make_learner(config.learner, worker))),
+                    VirtualConnection(self.job, worker),
+                    worker=worker,
+                    config=config.loop,
+                    clock=self.now,
+                )
+                for worker in range(config.workers)
+            ]
+            self._learners = made.pop_all()
         self._turns = [config.compute.turns(seed, worker) for worker in range(config.workers)]
         self._speeds = speeds(config.workers, config.speeds)
         self._pass_s = [0.0] * config.workers
@@ -251,7 +256,7 @@ class LocalJob:
         step_limit: float = math.inf,
         on_steps: Callable[[int], None] = lambda steps: None,
     ) -> Outcome:
-        """Run ``updates`` updates, or until another limit is reached.
+        """Run ``updates`` updates, or until another limit is reached; then close environments.
 
         The run stops earlier at ``step_limit`` environment steps of all workers, or, with ``stop``,
         when the mean reward reaches ``until_reward``.
@@ -259,11 +264,16 @@ class LocalJob:
         on_steps: called after each turn with the environment steps of all workers so far.
         """
         course = Course(until_reward)
-        course.follow(self.progress(updates), stop, step_limit, on_steps)
+        with closing(self):
+            course.follow(self.progress(updates), stop, step_limit, on_steps)
         time_s = self.now()
         model = self.job.model()
         assert model is not None, "joined before the first turn"
         return course.outcome(time_s, model[1], json.loads(self.job.stats()))
+
+    def close(self) -> None:
+        """Close the environments of all workers."""
+        self._learners.close()
 
     def _collect(self, worker: int) -> None:
         steps = self._loops[worker].collect()
@@ -339,6 +349,7 @@ class Alone:
 
     def __init__(self, config: JobConfig) -> None:
         """Make the learner of worker 0."""
+        seed_everything(config.learner.seed, 0)
         self.learner = make_learner(config.learner, 0)
         self._applies = config.learner.gradient_kind == "gradient"
         self._turns = config.compute.turns(config.learner.seed, 0)
@@ -377,7 +388,8 @@ class Alone:
     ) -> Outcome:
         """See `LocalJob.run`."""
         course = Course(until_reward)
-        now_s = course.follow(self.progress(updates), stop, step_limit, on_steps)
+        with closing(self.learner):
+            now_s = course.follow(self.progress(updates), stop, step_limit, on_steps)
         flat = np.concatenate([part.ravel() for part in self.learner.parts()])
         return course.outcome(now_s, flat, {})
 

@@ -59,7 +59,11 @@ class NumpyLearner:
         self._running = RunningScale(config.environments, config.discount)
         self._last_reward: float | None = None
         self._turn: Turn | None = None
-        self._start()
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
 
     def _flat(self) -> bool:
         """True if the policy sees vectors, whatever the shape of an observation."""

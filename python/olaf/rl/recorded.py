@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -131,14 +132,14 @@ def record(
     """
     environments: dict[str, Any] = {}
     for config in configs:
-        learner = make_learner(config, clock=time.thread_time)
-        for _ in range(WARM_UP):
-            learner.iterate()
-        timed = []
-        for turn in range(turns):
-            timed.append(learner.iterate())
-            if turn % 10 == 9 or turn + 1 == turns:
-                say(f"{config.environment}: {turn + 1} of {turns} turns timed")
+        with closing(make_learner(config, clock=time.thread_time)) as learner:
+            for _ in range(WARM_UP):
+                learner.iterate()
+            timed = []
+            for turn in range(turns):
+                timed.append(learner.iterate())
+                if turn % 10 == 9 or turn + 1 == turns:
+                    say(f"{config.environment}: {turn + 1} of {turns} turns timed")
         environments[config.environment] = {
             "steps": [turn.steps for turn in timed],
             "collect_s": [round(turn.seconds_env, 7) for turn in timed],

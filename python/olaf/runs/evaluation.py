@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from olaf.numbers import counted
+from olaf.rl.checking import Copy
+from olaf.rl.copies import Masks, close_all, mask_of
 from olaf.rl.environments import make_environment
+from olaf.rl.seeding import seed_everything
+from olaf.rl.spaces import Spaces
 
 if TYPE_CHECKING:
     from olaf.runs.filming import Camera
@@ -80,57 +83,84 @@ def play(
     """Play episodes of environment ``name``; yield each when it has ended.
 
     Episode i is reset with seed + i. Greedily, nothing else is random: the same model and seed give
-    the same episodes, in whatever order they end. ``is_sampled``: actions are drawn as in training,
-    with numbers from the seed. ``most_steps``: cut an episode that has not ended by then.
+    the same episodes, in whatever order they end. `random` and `np.random` are seeded, too, for an
+    environment that draws from them. ``is_sampled``: actions are drawn as in training, with numbers
+    from the seed. ``most_steps``: cut an episode that has not ended by then.
     """
     rng = np.random.default_rng(seed)
-
-    def act(seen: NDArray[np.float32]) -> list[Any]:
-        return learner.sampled(seen, rng) if is_sampled else learner.greedy(seen)
-
+    seed_everything(seed, 0)
     flat = not learner.spaces.seen
     count = min(episodes, TOGETHER)
-    environments = [make_environment(name, flat=flat) for _ in range(count)]
+    environments: list[Any] = []
     try:
-        tables = [_Table(env, number, seed) for number, env in enumerate(environments)]
+        for _ in range(count):
+            environments.append(make_environment(name, flat=flat))
+        tables = [
+            _Table(env, name, learner.spaces, seed + number)
+            for number, env in enumerate(environments)
+        ]
         following = count
         while tables:
-            seen = np.array([table.seen for table in tables], np.float32)
-            for table, action in zip(list(tables), act(seen), strict=True):
+            actions = _actions(learner, tables, rng if is_sampled else None)
+            for table, action in zip(list(tables), actions, strict=True):
                 ended = table.step(action, most_steps)
                 if ended is None:
                     continue
                 yield ended
                 if following < episodes:
-                    table.begin(following)
+                    table.begin(seed + following)
                     following += 1
                 else:
                     tables.remove(table)
     finally:
-        for env in environments:
-            env.close()
+        close_all(environments)
+
+
+def _actions(learner: Any, tables: list[_Table], rng: np.random.Generator | None) -> list[Any]:
+    """An action for each table: the likeliest, or drawn if there is a generator."""
+    seen = np.array([table.seen for table in tables])
+    allowed: dict[str, Masks] = {}
+    if tables[0].mask is not None:
+        allowed = {"masks": np.array([table.mask for table in tables])}
+    if rng is not None:
+        drawn: list[Any] = learner.sampled(seen, rng, **allowed)
+        return drawn
+    likeliest: list[Any] = learner.greedy(seen, **allowed)
+    return likeliest
 
 
 class _Table:
     """One copy of the environment, and its running episode."""
 
-    def __init__(self, env: Any, number: int, seed: int) -> None:
-        self._env, self._seed = env, seed
-        self.begin(number)
+    def __init__(self, env: Any, name: str, spaces: Spaces, seed: int) -> None:
+        self._env, self._name, self._spaces = env, name, spaces
+        self.begin(seed)
 
-    def begin(self, number: int) -> None:
-        self.number = self._seed + number
-        self.seen: NDArray[Any] = self._env.reset(seed=self.number)[0]
+    def begin(self, seed: int) -> None:
+        """Begin the episode of that seed."""
+        self.seed = seed
+        shape = self._spaces.observation_shape
+        self._copy = Copy(self._name, self._env, shape, f"seed {seed}")
+        self.seen = self._copy.reset(seed)
         self._reward, self._steps = 0.0, 0
+        self._look()
 
     def step(self, action: Any, most_steps: int | None) -> Episode | None:
-        self.seen, reward, over, cut, _ = self._env.step(action)
-        self._reward += float(reward)
+        """Take one step; return the episode if it has ended, or has ``most_steps``."""
+        self.seen, reward, over, cut, _ = self._copy.step(action)
+        self._reward += reward
         self._steps += 1
         is_over = over or cut
         if is_over or self._steps == most_steps:
-            return Episode(self.number, self._reward, self._steps, is_cut=not is_over)
+            return Episode(self.seed, self._reward, self._steps, is_cut=not is_over)
+        self._look()
         return None
+
+    def _look(self) -> None:
+        """Take the allowed actions of the present state."""
+        copy, spaces = self._copy, self._spaces
+        place = f"step {self._steps}"
+        self.mask = mask_of(copy, copy.info, spaces, place) if spaces.discrete else None
 
 
 def watch(
@@ -140,9 +170,14 @@ def watch(
     episodes: int,
     seed: int,
     camera: Camera | None = None,
+    most_steps: int | None = None,
 ) -> Iterator[Episode]:
-    """Play episodes one after the other, and draw them to a camera or in a window."""
+    """Play episodes one after the other, and draw them to a camera or in a window.
+
+    most_steps: as for `play`.
+    """
     mode = "human" if camera is None else "rgb_array"
+    seed_everything(seed, 0)
     env = make_environment(name, flat=not learner.spaces.seen, render_mode=mode)
 
     def draw() -> None:
@@ -154,15 +189,14 @@ def watch(
         if camera is not None and env.metadata.get("render_fps"):
             camera.frames_per_s = env.metadata["render_fps"]
         for number in range(episodes):
-            seen, _ = env.reset(seed=seed + number)
-            total, steps, over = 0.0, 0, False
+            table = _Table(env, name, learner.spaces, seed + number)
+            ended = None
             draw()
-            while not over:
-                (action,) = learner.greedy(np.array([seen], np.float32))
-                seen, reward, ended, cut, _ = env.step(action)
-                total, steps, over = total + float(reward), steps + 1, ended or cut
+            while ended is None:
+                (action,) = _actions(learner, [table], None)
+                ended = table.step(action, most_steps)
                 draw()
-            yield Episode(seed + number, total, steps)
+            yield ended
     finally:
         env.close()
 

@@ -82,6 +82,10 @@ def learner_with(
         learner: Any = make_learner(LearnerConfig(**fields))
     except LearnerError as error:
         raise RunError(str(error), Exit.USAGE) from None
-    put_into(learner, saved)
+    try:
+        put_into(learner, saved)
+    except BaseException:
+        learner.close()
+        raise
     made: NumpyLearner = learner
     return made

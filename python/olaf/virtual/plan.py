@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -88,7 +89,8 @@ class Plan:
 
         learner = learner_of(self.settings, 0)
         told = worker_job(self.settings, switch="", worker=None, cluster=0, seed=0)
-        bits = 8 * update_bytes(make_learner(learner).parameters, json.dumps(told.client))
+        with closing(make_learner(learner)) as made:
+            bits = 8 * update_bytes(made.parameters, json.dumps(told.client))
         worker = self.settings.worker
         pushes = 1 / worker.turns_per_push
         if worker.push_every == "pass" and worker.turns_per_push == 1:
