@@ -9,6 +9,9 @@ from gymnasium import spaces
 
 from olaf.rl.collecting import Collector
 from olaf.rl.environments import FaultyEnvironmentError
+from olaf.rl.learner import LearnerConfig
+from olaf.rl.making import make_learner
+from olaf.runs.evaluation import play
 
 
 class Masked(gym.Env[Any, Any]):
@@ -73,6 +76,14 @@ def test_masks_of_the_present_states_reach_the_policy_and_the_rollout(kind: type
 def test_a_mask_that_fits_no_action_is_refused(kind: type[Masked], what: str) -> None:
     with pytest.raises(FaultyEnvironmentError, match=f"reset: action_mask {what}"):
         Collector(f"{__name__}:{kind.__name__}", 1, [0])
+
+
+@pytest.mark.parametrize("is_sampled", [False, True])
+def test_an_evaluation_takes_only_allowed_actions(is_sampled: bool) -> None:
+    name = f"{__name__}:Masked"  # whose step asserts that the action was allowed
+    learner = make_learner(LearnerConfig(environment=name, environments=1))
+    played = play(learner, name, episodes=20, seed=0, is_sampled=is_sampled)
+    assert [episode.steps for episode in played] == [4] * 20
 
 
 def test_environments_without_masks_have_none() -> None:

@@ -121,14 +121,23 @@ class NumpyLearner:
             return self.spaces.to_environment(policy)
         return self.spaces.to_environment(likeliest(valid(policy, masks), self.spaces.discrete))
 
-    def sampled(self, observations: NDArray[np.float32], rng: np.random.Generator) -> list[Any]:
-        """An action for each of the observations, drawn from the policy as in training."""
+    def sampled(
+        self,
+        observations: NDArray[np.float32],
+        rng: np.random.Generator,
+        masks: NDArray[np.bool_] | None = None,
+    ) -> list[Any]:
+        """An action for each of the observations, drawn from the policy as in training.
+
+        masks: as for `greedy`.
+        """
         policy = self._outputs(observations)[:, :-1]
         noise = draw(rng, policy.shape, self.spaces.continuous)
         log_std = self._log_std()
         if log_std is not None:
             return self.spaces.to_environment(policy + np.exp(log_std) * noise)
-        return self.spaces.to_environment((policy + noise).argmax(axis=1))
+        drawn = likeliest(valid(policy, masks) + noise, self.spaces.discrete)
+        return self.spaces.to_environment(drawn)
 
     def policy(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
         """Logits or means, and in the last column the value: ``(batch, actions + 1)``."""
