@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import time
 from collections.abc import Iterator
@@ -13,24 +12,13 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from browser import Browser, program
+from browser import Browser
 from olaf import _olaf
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 PLOTTED = "document.querySelectorAll('svg path[d*=L]').length"
 """Lines with at least two points."""
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    if program() is None:
-        reason = "Chromium is not installed"
-        if os.environ.get("OLAF_REQUIRE_BROWSER"):
-            pytest.fail(f"OLAF_REQUIRE_BROWSER is set, but {reason}")
-        pytest.skip(reason)
-    with Browser(tmp_path / "profile") as browser:
-        yield browser
 
 
 class Job:

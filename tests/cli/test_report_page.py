@@ -1,5 +1,6 @@
 import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,17 +9,23 @@ from rich.console import Console, RenderableType
 
 from olaf.drawing.braille import bar, curve
 from olaf.drawing.inline import thinned
+from olaf.jobs.progress import Progress
 from olaf.jobs.reading import read_settings
 from olaf.jobs.result import conclude, write_run
 from olaf.jobs.summary import ratios, summarize
-from olaf.jobs.training import Training
+from olaf.jobs.supervisor import Ended, Printed
+from olaf.jobs.training import Outcome, Training
 from olaf.lines import Control
+from olaf.outcome import Exit
 from olaf.report import tables
 from olaf.report.comparing import comparison_page, comparison_table
-from olaf.report.page import run_page
+from olaf.report.page import events, printed, run_page
 from olaf.report.plots import running_mean
 
 Record = dict[str, Any]
+
+SMALL = 10
+"""Small plots of what the stand-ins report: losses, episode length, success and one more."""
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +63,7 @@ def fetched(page: str) -> list[str]:
 def test_the_page_asks_no_network_for_anything(record: Record) -> None:
     page = run_page(record)
     assert fetched(page) == []
-    assert page.count("<svg") == 6
+    assert page.count("<svg") == 6 + SMALL
 
 
 def test_every_plot_is_whole_and_takes_its_colours_from_the_page(record: Record) -> None:
@@ -79,18 +86,142 @@ def test_text_from_outside_is_escaped(record: Record) -> None:
     assert "<script" not in page
 
 
-def test_a_run_without_an_episode_still_has_a_report(record: Record) -> None:
+def test_a_plot_that_would_be_empty_is_a_sentence(record: Record) -> None:
     empty = {**record, "episodes": [], "history": [], "events": []}
-    assert run_page(empty).count("<svg") == 6
+    page = run_page(empty)
+    assert "<svg" not in page
+    assert '<div class="plots' not in page
+    for sentence in (
+        "No episode has ended, so there is no reward to draw.",
+        "No update reached the server, so the model has no age to draw.",
+        "No update reached the switch.",
+        "The queue was empty at every report.",
+        "The run was too short to draw its speed.",
+    ):
+        assert page.count(sentence) == 1
+    idle = [{**sample, "queue_used": 0} for sample in record["history"]]
+    page = run_page({**record, "history": idle})
+    assert page.count("<svg") == 5 + SMALL
+    assert "The queue was empty at every report." in page
+    assert "Queue, of 8 slots" not in page
+
+
+def failed(record: Record, **changes: Any) -> Record:
+    result = {
+        **record["result"],
+        "outcome": "failed",
+        "reason": "no worker is left: KeyError: 701",
+        "restarts": {"worker 1": 5},
+        "fault": {"process": "worker 1", "how": "exited with 1 (failed)", "lines": []},
+        **changes,
+    }
+    return {**record, "result": result}
+
+
+def test_the_report_of_a_failed_run_says_so_in_red_with_its_cause_and_last_lines(
+    record: Record,
+) -> None:
+    lines = ['File "lake.py", line 27, in <measure>', "KeyError: 701"]
+    fault = {"process": "worker 1", "how": "exited with 1 (failed)", "lines": lines}
+    page = run_page(failed(record, fault=fault))
+    assert "<h1 class=bad>LunarLander-v3: the run failed</h1>" in page
+    alert = page[page.index('<div class="alert">') : page.index('<div class="tiles">')]
+    assert "<b>no worker is left: KeyError: 701</b>" in alert
+    assert "worker 1 exited with 1 (failed), and was started again 5 times." in alert
+    assert "line 27, in &lt;measure&gt;\nKeyError: 701</pre>" in alert
+    assert "worker 1 printed nothing." in run_page(failed(record))
+    assert 'class="alert"' not in run_page(failed(record, fault=None, outcome="reached"))
+    assert "<b>no worker is left" in run_page(
+        failed(record, fault=None)
+    )  # nobody at fault is known
+
+
+def test_a_run_that_failed_before_it_began_has_no_empty_plot_and_no_empty_tile(
+    tmp_path: Path,
+) -> None:
+    settings = read_settings(overrides=[f"train.out='{tmp_path}'", "train.workers=1"])
+    progress = Progress(settings)
+    progress.take(Printed("worker 0", 1, "KeyError: 'lake'"), 0.5)
+    progress.take(Ended("worker 0", 1, 1, False, None), 1.0)
+    progress.sample(1.0)
+    model = tmp_path / "model.npz"
+    reason = "no worker is left: KeyError: 'lake'"
+    outcome = Outcome("failed", reason, Exit.FAILED, 1.0, None, progress, {}, model)
+    page = run_page(write_run(tmp_path, outcome, conclude(outcome)))
+    assert "<svg" not in page
+    assert "The last lines of worker 0:</p><pre>KeyError: &#x27;lake&#x27;</pre>" in page
+    assert page.count('class="tile"') == 1  # the wall time
+    assert "No update was pushed." in page
+
+
+def test_the_goal_is_a_line_in_the_plots_of_the_reward(record: Record) -> None:
+    assert record["result"]["reward"]["goal"] is None
+    assert "goal" not in run_page(record)
+    reward = {**record["result"]["reward"], "goal": 195.0}
+    page = run_page({**record, "result": {**record["result"], "reward": reward}})
+    assert page.count(">goal 195<") == 2
+
+
+def test_the_small_plots_show_what_the_learners_reported(record: Record) -> None:
+    page = run_page(record)
+    titles = ("Episode length, steps", "Success, %", "Value loss", "Explained variance", "energy")
+    for title in titles:
+        assert f">{title}<" in page
+    assert ">Learning rate<" not in page  # it never changed
+    # A record of an earlier version has none of it.
+    older = {key: value for key, value in record["result"].items() if key != "learning"}
+    history = [
+        {key: sample[key] for key in sample if key != "losses" and "episode" not in key}
+        for sample in record["history"]
+    ]
+    episodes = [row[:4] for row in record["episodes"]]
+    page = run_page({**record, "result": older, "history": history, "episodes": episodes})
+    assert page.count("<svg") == 6
+    assert "<h2>Learning</h2>" not in page
+
+
+def test_what_happened_counts_echoes_and_has_no_printed_lines() -> None:
+    def event(who: str, words: str, **more: bool) -> Record:
+        return {"at_s": 1.0, "who": who, "text": f"{who}: {words}", **more}
+
+    told = [
+        event("worker 0", "same"),
+        event("worker 1", "other"),
+        event("worker 2", "same", echo=True),
+        event("worker 3", "same", echo=True),
+        event("worker 3", "step 1", printed=True),
+        event("worker 3", "<step 2>", printed=True, echo=True),
+    ]
+    page = events(told)
+    assert page.count("<tr>") == 1 + 2
+    assert "worker 0: same (2 others say so, too)<" in page
+    assert "worker 1: other<" in page
+    lines = printed(told)
+    assert "worker 3 printed 2 lines<" in lines
+    assert "1.0 s  step 1\n     1.0 s  &lt;step 2&gt;</pre>" in lines
+    assert printed(told[:3]) == ""
+
+
+def test_very_many_events_and_lines_are_cut_on_the_page() -> None:
+    told = [{"at_s": float(n), "who": "run", "text": f"event {n}."} for n in range(5000)]
+    page = events(told)
+    assert "event 0." in page
+    assert "event 4999." in page
+    assert "4,800 more events in history.jsonl" in page
+    lines = printed([{**event, "printed": True} for event in told])
+    assert "run printed 5,000 lines, the last 60<" in lines
+    assert len(lines) < 3000
 
 
 def test_the_page_has_the_reward_against_time_and_against_steps(record: Record) -> None:
     page = run_page(record)
     assert "Reward against wall time" in page
     assert "Reward against environment steps" in page
-    # An older record has no steps of its episodes: the plot is empty, and the page whole.
-    older = {**record, "episodes": [row[:3] for row in record["episodes"]]}
-    assert run_page(older).count("<svg") == 6
+    # An older record has no steps of its episodes, and no lengths.
+    older = run_page({**record, "episodes": [row[:3] for row in record["episodes"]]})
+    assert older.count("<svg") == 6 + SMALL - 2
+    assert "Reward against environment steps" not in older
+    assert "This record has no steps of its episodes" in older
 
 
 def test_counts_are_of_updates_whatever_the_segments_of_one(record: Record) -> None:

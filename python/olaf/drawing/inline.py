@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 MOST_POINTS = 800
 
 
-def draw(fill: Callable[[Axes], None], *, width: float = 6.4, height: float = 3.0) -> str:
-    """One plot as an ``<svg>`` element; ``fill`` draws on its axes."""
+def draw(fill: Callable[[Axes], None], *, width: float = 5.2, height: float = 2.7) -> str:
+    """One plot as an ``<svg>`` element; ``fill`` draws on its axes.
+
+    The sizes are inches: so few that the text can be read on a phone, where a plot is 350 px wide.
+    """
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure

@@ -23,6 +23,10 @@ NEVER_SENT = ("replaced at worker", "discarded at worker", "unsent")
 """Fates that the worker itself decides."""
 
 
+MOST_NAMED = 4
+"""Processes that the row of a difference names; more are counted."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One fate and the number of contributions that met it."""
@@ -234,11 +238,29 @@ class _Way:
             self.rows[self.rows.index(gap)] = self.gaps[0]
 
 
+def _in_short(killed: list[str]) -> str:
+    """Incarnations by process: ``worker 0 #1 to #6``, and the number of very many processes."""
+    numbers: dict[str, list[int]] = {}
+    for label in killed:
+        name, _, number = label.rpartition(" #")
+        numbers.setdefault(name, []).append(int(number))
+    if len(numbers) > MOST_NAMED:
+        return f"{len(killed)} killed incarnations of {len(numbers)} processes"
+    return ", ".join(f"{name} {_range(of)}" for name, of in numbers.items())
+
+
+def _range(numbers: list[int]) -> str:
+    first, last = numbers[0], numbers[-1]
+    if len(numbers) > 2 and numbers == list(range(first, last + 1)):
+        return f"#{first} to #{last}"
+    return ", ".join(f"#{number}" for number in numbers)
+
+
 def _gap(count: int, between: str, killed: list[str], note: str) -> Row:
     if not killed:
         return Row(f"lost {between}", count, "difference", lost=True, note=note)
     return Row(
-        f"lost with {', '.join(killed)}",
+        f"lost with {_in_short(killed)}",
         count,
         "difference",
         lost=True,

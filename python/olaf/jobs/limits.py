@@ -11,6 +11,17 @@ Verdict = tuple[str, str, Exit]
 """Why a run ends: (kind, sentence, exit code)."""
 
 
+def goal_of(progress: Progress) -> float | None:
+    """The mean reward that a run stops at, once it is known."""
+    wanted = progress.settings.train.until_reward
+    if wanted != "solved":
+        return wanted
+    for message in progress.ready.values():
+        threshold = message.get("reward_threshold")
+        return None if threshold is None else float(threshold)
+    return None
+
+
 class Limits:
     """The reward, the numbers of updates and steps, the time limit, and a request to stop."""
 
@@ -22,13 +33,7 @@ class Limits:
     @property
     def goal(self) -> float | None:
         """The mean reward to stop at, once it is known."""
-        wanted = self._train.until_reward
-        if wanted != "solved":
-            return wanted
-        for message in self._progress.ready.values():
-            threshold = message.get("reward_threshold")
-            return None if threshold is None else float(threshold)
-        return None
+        return goal_of(self._progress)
 
     def enough(self, now_s: float) -> Verdict | None:
         """The reason to stop, if there is one at ``now_s`` seconds of the run."""

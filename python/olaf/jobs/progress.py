@@ -44,6 +44,9 @@ GOOD_NEWS = {
     "path_back",
 }
 
+LAST_LINES = 30
+"""Lines of a process that are kept for the report of a run that failed."""
+
 ECHO_S = 3.0
 """All workers notice the death of a switch: the first report is news, the others are echoes."""
 
@@ -61,6 +64,8 @@ class Happening:
     trouble: bool = False
     echo: bool = False
     """Another worker has just reported the same: for the record, not for the display."""
+    printed: bool = False
+    """A line that the process printed itself, after its name."""
 
 
 @dataclass(frozen=True)
@@ -186,6 +191,10 @@ class Progress:
     happenings: list[Happening] = field(default_factory=list)
     complaints: dict[str, str] = field(default_factory=dict)
     """Last line that each process wrote to its error output."""
+    printed: dict[str, deque[str]] = field(default_factory=dict)
+    """The last lines that each process printed."""
+    fault: Ended | None = None
+    """The last unexpected end of a process, or of one that was given up."""
     joined_at_s: float | None = None
     first_update_s: float | None = None
     last_update_s: float | None = None
@@ -415,11 +424,16 @@ class Progress:
                 return Happening(at_s, name, words.started(occurrence), again) if again else None
             case Printed(name, _, text):
                 self.complaints[name] = text
+                self.printed.setdefault(name, deque(maxlen=LAST_LINES)).append(text)
                 echo = self._is_echo(name, text, at_s)
-                return Happening(at_s, name, f"{name}: {text}", True, echo)
-            case Ended(name, _, _, expected, _):
+                return Happening(at_s, name, f"{name}: {text}", True, echo, printed=True)
+            case Ended(name, _, _, expected, back_in_s):
                 self._close(occurrence)
-                return None if expected else Happening(at_s, name, words.ended(occurrence), True)
+                if expected:
+                    return None
+                if self.fault is None or self.fault.back_in_s is not None or back_in_s is None:
+                    self.fault = occurrence
+                return Happening(at_s, name, words.ended(occurrence), True)
             case Said(name, incarnation, message):
                 return self._hear(name, incarnation, message, at_s)
 

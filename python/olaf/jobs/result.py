@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from olaf.jobs.limits import goal_of
 from olaf.jobs.progress import Progress
 from olaf.jobs.settings import Settings
 from olaf.jobs.training import Outcome
@@ -34,6 +35,7 @@ def conclude(outcome: Outcome) -> Result:
         "outcome": outcome.kind,
         "reason": outcome.reason,
         "exit_code": int(outcome.code),
+        "fault": _fault(outcome),
         **_setting(settings),
         "session": {
             "number": len(progress.earlier.sessions) + 1,
@@ -50,6 +52,7 @@ def conclude(outcome: Outcome) -> Result:
         "reward": {
             "mean": outcome.reward,
             "best": progress.best_reward,
+            "goal": goal_of(progress),
             "window": settings.train.reward_window,
             "episodes": len(progress.episodes),
         },
@@ -122,7 +125,15 @@ def write_run(
             [round(e.at_s, 3), e.worker, e.reward, e.steps, e.length] for e in progress.episodes
         ],
         "events": [
-            {"at_s": round(h.at_s, 3), "who": h.who, "text": h.text} for h in progress.happenings
+            {
+                "at_s": round(h.at_s, 3),
+                "who": h.who,
+                "text": h.text,
+                "trouble": h.trouble,
+                "echo": h.echo,
+                "printed": h.printed,
+            }
+            for h in progress.happenings
         ],
         "reports": [
             {"process": r.name, "incarnation": r.number, "final": r.final, "stats": r.stats}
@@ -153,6 +164,22 @@ def history(progress: Progress) -> list[dict[str, Any]]:
         }
         for s in progress.samples
     ]
+
+
+def _fault(outcome: Outcome) -> dict[str, Any] | None:
+    """For a run that failed: the process at fault, its end, and its last lines."""
+    progress = outcome.progress
+    if outcome.kind != "failed":
+        return None
+    end = progress.fault
+    name = end.name if end else next(iter(reversed(progress.complaints)), None)
+    if name is None:
+        return None
+    return {
+        "process": name,
+        "how": end.how if end else None,
+        "lines": list(progress.printed.get(name, ())),
+    }
 
 
 def _name_parts(outcome: Outcome) -> None:

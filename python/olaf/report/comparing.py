@@ -122,11 +122,23 @@ def comparison_table(comparison: Record) -> Group:
     return tables.titled(title_of(comparison), table)
 
 
+def _figures(comparison: Record, runs: Sequence[Record]) -> list[plots.Plot]:
+    ratios = comparison.get("ratios")
+    found = [plots.compared_rewards(runs, plots.TIME), plots.compared_rewards(runs, plots.STEPS)]
+    if ratios and ratios["of"]:
+        found.append(plots.ratio_plot(ratios, list(comparison["summary"])))
+    dots: list[tuple[str, str, Callable[[Record], float | None]]] = [
+        ("Age-of-Model, mean", "s", lambda r: r["age_of_model"]["mean_s"]),
+        ("Bytes on the uplink", "MB", lambda r: (r.get("uplink_bytes") or 0) / 1e6),
+        ("Loss", "%", lambda r: (r["loss"] or 0) * 100),
+    ]
+    return [*found, *(plots.compared_dots(runs, title, unit, key) for title, unit, key in dots)]
+
+
 def comparison_page(comparison: Record, runs: Sequence[Record]) -> str:
     """The report of a comparison, from compare.json and run.json of each of its runs."""
     results = [run["result"] for run in runs]
     heads, rows = arm_rows(comparison)
-    ratios = comparison.get("ratios")
     body = [
         f"<h1>{' against '.join(escape(arm) for arm in comparison['summary'])}</h1>",
         f"<p>{escape(title_of(comparison))}; same seeds, same link.</p>",
@@ -135,26 +147,7 @@ def comparison_page(comparison: Record, runs: Sequence[Record]) -> str:
         f"{escape(comparison['written_at'])}</p>",
         page.table(heads, rows, numbers_from=1),
         *(f'<p class="soft">{escape(note)}</p>' for note in notes_of(comparison)),
-        '<div class="plots">',
-        page.figure(plots.compared_rewards(runs, plots.TIME)),
-        page.figure(plots.compared_rewards(runs, plots.STEPS)),
-        *(
-            [page.figure(plots.ratio_plot(ratios, list(comparison["summary"])))]
-            if ratios and ratios["of"]
-            else []
-        ),
-        page.figure(
-            plots.compared_dots(
-                runs, "Age-of-Model, mean", "s", lambda r: r["age_of_model"]["mean_s"]
-            )
-        ),
-        page.figure(
-            plots.compared_dots(
-                runs, "Bytes on the uplink", "MB", lambda r: (r.get("uplink_bytes") or 0) / 1e6
-            )
-        ),
-        page.figure(plots.compared_dots(runs, "Loss", "%", lambda r: (r["loss"] or 0) * 100)),
-        "</div>",
+        page.figures(_figures(comparison, runs)),
         "<h2>Run by run</h2>",
         page.table(
             ["", *(f"{arm_of(r)}, seed {r['seed']}" for r in results)],

@@ -2,75 +2,49 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 from olaf import numbers
+from olaf.jobs.instruments import SUCCESS
 from olaf.report import plots, tables
+from olaf.report.learning_plots import learning_plots
+from olaf.report.page_style import CSS
 
 Record = Mapping[str, Any]
 
-_CSS = """
-:root { color-scheme: light dark; --paper: #fbfbfa; --ink: #1d2126; --soft: #5d6672;
-  --card: #fff; --line: #e2e4e8; --good: #1a7f4b; --bad: #b3261e;
-  --s0: #3b73c4; --s1: #d1622b; --s2: #2f9170; --s3: #8a5bb8; --s4: #c0392b; --s5: #8c8c2c;
-  --s6: #2a8fa8; --s7: #a5527d; }
-@media (prefers-color-scheme: dark) { :root { --paper: #14171b; --ink: #e4e7eb; --soft: #9aa4b1;
-  --card: #1b1f25; --line: #2c323a; --good: #55c38a; --bad: #ef7a71;
-  --s0: #7fb0f5; --s1: #f2955f; --s2: #5fc9a3; --s3: #bd94e8; --s4: #ef7a71; --s5: #cccc66;
-  --s6: #66c7de; --s7: #e08db8; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 68rem; padding: 1.5rem 1rem 4rem; background: var(--paper);
-  color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.5rem; margin: 0 0 .2rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .6rem; }
-p { margin: .2rem 0; } .soft { color: var(--soft); } .good { color: var(--good); }
-.bad { color: var(--bad); }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); gap: .6rem;
-  margin: 1.2rem 0; }
-.tile, figure { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; }
-.tile { padding: .6rem .8rem; } .tile b { display: block; font-size: 1.25rem; }
-.tile span { color: var(--soft); font-size: .8rem; }
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(26rem, 1fr)); gap: .8rem; }
-.plots .wide { grid-column: 1 / -1; }
-figure { margin: 0; padding: .5rem; } svg { width: 100%; height: auto; display: block; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .88rem; }
-th, td { text-align: left; padding: .25rem 1.4rem .25rem 0; border-bottom: 1px solid var(--line);
-  vertical-align: top; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-details { margin-top: 1rem; } summary { cursor: pointer; font-weight: 600; }
-pre { overflow-x: auto; font-size: .8rem; background: var(--card); padding: .8rem;
-  border: 1px solid var(--line); border-radius: .5rem; }
-"""
+MOST_EVENTS = 100
+"""Events that are shown from the beginning of a run, and from its end."""
+
+MOST_LINES = 60
+"""Lines of a process that are shown."""
 
 
 def run_page(record: Record) -> str:
     """The report of one run, from the contents of run.json."""
     result = record["result"]
     local = result.get("local", False)
-    figures = [plots.reward_plot(record), plots.reward_plot(record, plots.STEPS)]
+    has_queue = not local and not tables.is_tcp(result)
+    drawn: list[plots.Plot] = [plots.reward_plot(record), plots.reward_plot(record, plots.STEPS)]
     if not local:
-        figures.append(plots.age_plot(record))
-    if not local and not tables.is_tcp(result):
-        figures += [plots.queue_plot(record), plots.fates_plot(record)]
-    figures.append(plots.speed_plot(record))
-    segments = tables.segments_of(result)
+        drawn.append(plots.age_plot(record))
+    if has_queue:
+        drawn += [plots.fates_plot(record), plots.queue_plot(record)]
+    drawn.append(plots.speed_plot(record))
+    failed = result["outcome"] == "failed"
     body = [
-        f"<h1>{escape(result['environment'])}: {escape(_verdict(result))}</h1>",
+        f"<h1{' class=bad' if failed else ''}>{escape(result['environment'])}: "
+        f"{escape(_verdict(result))}</h1>",
         f"<p>{escape(tables.headline(result))}</p>",
         f'<p class="soft">Olaf {escape(record["olaf"])}, {escape(record["written_at"])}</p>',
+        failure(result) if failed else "",
+        warnings_of(result),
         _tiles(result),
-        '<div class="plots">',
-        *(figure(plot) for plot in figures),
-        "</div>",
-    ]
-    if not local:
-        body.append("<h2>Where every update ended</h2>")
-        if segments > 1:
-            note = escape(tables.unit_note(segments).capitalize())
-            body.append(f'<p class="soft">{note}.</p>')
-        body.append(fates(result))
-    body += [
+        figures(drawn),
+        *_learning(record),
+        *_counts(result),
         "<h2>Measures</h2>",
         table(["", ""], [[name.strip(), text] for name, text in tables.measures(result)]),
     ]
@@ -81,36 +55,99 @@ def run_page(record: Record) -> str:
             table(heads, tables.against_rows(result), numbers_from=1),
             f'<p class="soft">{escape(tables.against_note(result))}</p>',
         ]
-    if not local:
-        body += ["<h2>Clusters</h2>", _clusters(result)]
-    body += [_events(record["events"]), settings_of(record["settings"])]
+    body += [events(record["events"]), printed(record["events"]), settings_of(record["settings"])]
     return whole(f"{result['environment']} through Olaf", body)
 
 
+def _learning(record: Record) -> list[str]:
+    """The small plots of the learners' numbers."""
+    small = learning_plots(record)
+    return ["<h2>Learning</h2>", figures(small, kind="small")] if small else []
+
+
+def _counts(result: Mapping[str, Any]) -> list[str]:
+    """Fates and clusters, if updates were pushed through a network."""
+    if result.get("local"):
+        return []
+    if not result["fates"]["pushed"]:
+        return ["<h2>Where every update ended</h2>", "<p>No update was pushed.</p>"]
+    segments = tables.segments_of(result)
+    note = f'<p class="soft">{escape(tables.unit_note(segments).capitalize())}.</p>'
+    ages = '<p class="soft">A peak is an age just before a delivery lowers it. '
+    ages += "The mean over time can be above the mean of the peaks.</p>"
+    return [
+        "<h2>Where every update ended</h2>",
+        note if segments > 1 else "",
+        fates(result),
+        "<h2>Clusters</h2>",
+        _clusters(result),
+        ages,
+    ]
+
+
 def _verdict(result: Mapping[str, Any]) -> str:
-    reward = numbers.number(result["reward"]["mean"])
+    if result["outcome"] == "failed":
+        return "the run failed"
+    reward = numbers.score(result["reward"]["mean"])
     if result["outcome"] == "reached":
         return f"reward {reward} in {numbers.duration(result['reached_s'])}"
     return f"reward {reward}, {result['reason']}"
 
 
+def failure(result: Mapping[str, Any]) -> str:
+    """The cause of a failed run, and the last lines of the process at fault."""
+    parts = [f'<p class="bad"><b>{escape(result["reason"])}</b></p>']
+    if fault := result.get("fault"):
+        name = escape(fault["process"])
+        ended = f" {escape(fault['how'])}" if fault["how"] else ""
+        again = numbers.counted(result["restarts"].get(fault["process"], 0), "time")
+        started = f", and was started again {again}" if result["restarts"] else ""
+        parts.append(f"<p>{name}{ended}{started}.</p>")
+        if fault["lines"]:
+            lines = escape("\n".join(fault["lines"]))
+            parts.append(f"<p>The last lines of {name}:</p><pre>{lines}</pre>")
+        else:
+            parts.append(f"<p>{name} printed nothing.</p>")
+    return f'<div class="alert">{"".join(parts)}</div>'
+
+
+def warnings_of(result: Mapping[str, Any]) -> str:
+    """What was out of its usual range, and since when."""
+    found = result.get("warnings", ())
+    lines = "".join(
+        f"<p><b>{numbers.duration(one['at_s'])}</b> {escape(one['text'])}"
+        + ("" if one["over_s"] is None else f" (over at {numbers.duration(one['over_s'])})")
+        + "</p>"
+        for one in found
+    )
+    return f'<div class="alert mild">{lines}</div>' if lines else ""
+
+
 def _tiles(result: Mapping[str, Any]) -> str:
-    age = result["age_of_model"]
+    age, learning = result["age_of_model"], result.get("learning") or {}
+    success = learning.get("episode_numbers", {}).get(SUCCESS)
     tiles = [
-        (numbers.number(result["reward"]["mean"]), "mean reward of the last episodes"),
+        (numbers.score(result["reward"]["mean"]), "mean reward of the last episodes"),
+        ("-" if success is None else numbers.percent(success, 0), "success of the last episodes"),
+        (_steps(learning.get("episode_steps")), "mean length of the last episodes"),
         (numbers.duration(result["wall_s"]), "wall time"),
         (numbers.number(result["env_steps_per_s"], 0), "environment steps/s"),
         (numbers.number(result["updates_per_s"]), "updates/s"),
     ]
-    if result.get("local"):
-        return _tile_row(tiles)
-    tiles += [
-        (numbers.duration(age["mean_s"]), "mean Age-of-Model"),
-        (numbers.percent(result["loss"]), "loss"),
-        (numbers.number(result["staleness"]["mean"]), "versions behind, mean"),
-        (numbers.number(result["fairness"], 3), "fairness of ages"),
-    ]
-    return _tile_row(tiles)
+    if not result.get("local"):
+        tiles += [
+            (numbers.duration(age["mean_s"]), "mean Age-of-Model"),
+            (numbers.percent(result["loss"]), "loss"),
+            (numbers.number(result["staleness"]["mean"]), "versions behind, mean"),
+            (numbers.number(result["fairness"], 3), "fairness of ages"),
+        ]
+    return _tile_row([tile for tile in tiles if tile[0] != "-"])
+
+
+def _steps(steps: float | None) -> str:
+    if steps is None:
+        return "-"
+    return f"{numbers.short(steps)} {'step' if steps == 1 else 'steps'}"
 
 
 def _tile_row(tiles: Sequence[tuple[str, str]]) -> str:
@@ -142,11 +179,21 @@ def fates(result: Mapping[str, Any]) -> str:
         reasons = "; ".join(found["discrepancies"]) or "sum and pushed differ"
         matches = f'<p class="bad">The sums do not match: {escape(reasons)}</p>'
     heads = ["fate", "updates", "share", "counted by", "note"]
+    if not any(row[-1] for row in rows):
+        heads, rows = heads[:-1], [row[:-1] for row in rows]
     return table(heads, rows, numbers_from=1, numbers_to=3) + matches
 
 
 def _clusters(result: Mapping[str, Any]) -> str:
-    heads = ["cluster", "mean age", "peak age", "updates", "deliveries", "behind", "at most"]
+    heads = [
+        "cluster",
+        "mean age",
+        "mean of the peaks",
+        "updates",
+        "deliveries",
+        "behind",
+        "at most",
+    ]
     segments = tables.segments_of(result)
     rows = [
         [
@@ -163,11 +210,49 @@ def _clusters(result: Mapping[str, Any]) -> str:
     return table(heads, rows, numbers_from=1)
 
 
-def _events(events: Sequence[Mapping[str, Any]]) -> str:
-    if not events:
+def events(happenings: Sequence[Mapping[str, Any]]) -> str:
+    """What happened, without the lines that processes printed; who else said the same is counted.
+
+    Only the first and the last rows of very many are shown.
+    """
+    rows: list[list[str]] = []
+    others: Counter[int] = Counter()
+    said: dict[str, int] = {}
+    for event in happenings:
+        if event.get("printed"):
+            continue
+        words = event["text"].removeprefix(f"{event.get('who')}: ")
+        if event.get("echo") and words in said:
+            others[said[words]] += 1
+            continue
+        said[words] = len(rows)
+        rows.append([f"{event['at_s']:.1f} s", event["text"]])
+    for row, count in others.items():
+        also = "1 other says so" if count == 1 else f"{count} others say so"
+        rows[row][1] += f" ({also}, too)"
+    if not rows:
         return ""
-    rows = [[f"{event['at_s']:.1f} s", event["text"]] for event in events]
-    return f"<h2>What happened</h2>{table(['', ''], rows)}"
+    if len(rows) > 2 * MOST_EVENTS:
+        left_out = f"{numbers.counted(len(rows) - 2 * MOST_EVENTS, 'more event')} in history.jsonl"
+        rows = [*rows[:MOST_EVENTS], ["..", left_out], *rows[-MOST_EVENTS:]]
+    return f"<h2>What happened</h2>{table(['', ''], rows, numbers_from=0, numbers_to=1)}"
+
+
+def printed(happenings: Sequence[Mapping[str, Any]]) -> str:
+    """The lines that each process printed, the last ones of very many."""
+    by_process: dict[str, list[str]] = {}
+    for event in happenings:
+        if event.get("printed"):
+            text = event["text"].removeprefix(f"{event['who']}: ")
+            by_process.setdefault(event["who"], []).append(f"{event['at_s']:8.1f} s  {text}")
+    parts = []
+    for name, lines in by_process.items():
+        shown = lines[-MOST_LINES:]
+        which = f", the last {len(shown)}" if len(shown) < len(lines) else ""
+        summary = f"{name} printed {numbers.counted(len(lines), 'line')}{which}"
+        text = escape("\n".join(shown))
+        parts.append(f"<details><summary>{escape(summary)}</summary><pre>{text}</pre></details>")
+    return f"<h2>Printed</h2>{''.join(parts)}" if parts else ""
 
 
 def settings_of(settings: Mapping[str, Any]) -> str:
@@ -181,9 +266,17 @@ def settings_of(settings: Mapping[str, Any]) -> str:
     return f"<details><summary>Settings</summary><pre>{escape(chr(10).join(lines))}</pre></details>"
 
 
-def figure(svg: str, *, wide: bool = False) -> str:
+def figures(found: Sequence[plots.Plot], kind: str = "") -> str:
+    """The plots side by side; below them a sentence for each that would be empty."""
+    drawn = "".join(figure(plot) for plot in found if isinstance(plot, str))
+    why = dict.fromkeys(plot.why for plot in found if isinstance(plot, plots.Nothing))
+    sentences = f'<p class="soft">{escape(" ".join(why))}</p>' if why else ""
+    return (f'<div class="plots {kind}">{drawn}</div>' if drawn else "") + sentences
+
+
+def figure(svg: str) -> str:
     """A plot in its frame."""
-    return f"<figure{' class=wide' if wide else ''}>{svg}</figure>"
+    return f"<figure>{svg}</figure>"
 
 
 def table(
@@ -211,6 +304,6 @@ def whole(title: str, body: Sequence[str]) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_CSS}</style></head>"
+        f"<title>{escape(title)}</title><style>{CSS}</style></head>"
         f"<body>{''.join(body)}</body></html>\n"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from olaf.drawing.inline import draw, thinned
 from olaf.drawing.style import INK, SERIES
@@ -11,6 +11,16 @@ from olaf.jobs.comparison import arm_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+class Nothing(NamedTuple):
+    """In place of a plot that would be empty: a sentence."""
+
+    why: str
+
+
+Plot = str | Nothing
+"""An ``<svg>`` element, or why there is none."""
 
 
 def running_mean(episodes: Sequence[Sequence[float]], window: int) -> list[tuple[float, float]]:
@@ -31,16 +41,24 @@ TIME = "wall time, s"
 STEPS = "environment steps, thousands"
 
 
-def reward_plot(record: Mapping[str, Any], x: str = TIME) -> str:
+def reward_plot(record: Mapping[str, Any], x: str = TIME) -> Plot:
     """Reward against ``x``, time or environment steps: each episode, and the mean of the last."""
     episodes = _episodes_at(record, x)
+    if not record["episodes"]:
+        return Nothing("No episode has ended, so there is no reward to draw.")
+    if not episodes:
+        return Nothing("This record has no steps of its episodes: an older version wrote it.")
+    goal = record["result"]["reward"].get("goal")
     window = record["result"]["reward"]["window"]
 
     def fill(axes: Axes) -> None:
-        single = thinned(episodes, 3000)
-        if single:
-            xs, ys = [e[0] for e in single], [e[2] for e in single]
-            axes.scatter(xs, ys, s=3, alpha=0.25, color=SERIES[0], linewidths=0)
+        single = thinned(episodes, 2000)
+        xs, ys = [e[0] for e in single], [e[2] for e in single]
+        axes.scatter(xs, ys, s=3, alpha=0.25, color=SERIES[0], linewidths=0)
+        if goal is not None:
+            axes.axhline(
+                goal, color=SERIES[2], linewidth=1.0, linestyle="--", label=f"goal {goal:g}"
+            )
         mean = thinned(running_mean(episodes, window))
         if mean:
             axes.plot(*zip(*mean, strict=True), color=SERIES[1], label=f"mean of {window} episodes")
@@ -50,7 +68,7 @@ def reward_plot(record: Mapping[str, Any], x: str = TIME) -> str:
         axes.set_xlim(left=0)
         axes.set(title=f"Reward against {_name(x)}", xlabel=x, ylabel="episode reward")
 
-    return draw(fill, height=3.2)
+    return draw(fill, height=2.9)
 
 
 def _name(x: str) -> str:
@@ -79,11 +97,13 @@ def _mark_sessions(axes: Axes, record: Mapping[str, Any], x: str) -> None:
         label = None
 
 
-def age_plot(record: Mapping[str, Any]) -> str:
+def age_plot(record: Mapping[str, Any]) -> Plot:
     """Age-of-Model of each cluster against wall time."""
     end_s = record["result"]["wall_s"]  # afterwards ages only grow
     history = [sample for sample in record["history"] if sample["at_s"] <= end_s]
     clusters = sorted({c for sample in history for c in sample["ages_s"]}, key=int)
+    if not clusters:
+        return Nothing("No update reached the server, so the model has no age to draw.")
 
     def fill(axes: Axes) -> None:
         for index, cluster in enumerate(clusters):
@@ -106,14 +126,15 @@ def age_plot(record: Mapping[str, Any]) -> str:
     return draw(fill)
 
 
-def queue_plot(record: Mapping[str, Any]) -> str:
+def queue_plot(record: Mapping[str, Any]) -> Plot:
     """Queue occupancy against wall time."""
     points = thinned([(s["at_s"], s["queue_used"]) for s in record["history"]])
     slots = record["result"]["slots"]
+    if not any(used for _, used in points):
+        return Nothing("The queue was empty at every report.")
 
     def fill(axes: Axes) -> None:
-        if points:
-            axes.step(*zip(*points, strict=True), where="post", color=SERIES[2], linewidth=1.0)
+        axes.step(*zip(*points, strict=True), where="post", color=SERIES[2], linewidth=1.0)
         axes.axhline(slots, color=INK, linewidth=0.8, linestyle="--", alpha=0.5)
         axes.set_xlim(left=0)
         axes.set_ylim(0, slots * 1.08)
@@ -125,31 +146,31 @@ def queue_plot(record: Mapping[str, Any]) -> str:
 STACK = ("sent_alone", "merged", "replaced", "filtered", "dropped", "rejected")
 
 
-def fates_plot(record: Mapping[str, Any]) -> str:
+def fates_plot(record: Mapping[str, Any]) -> Plot:
     """Updates by fate at the switch, cumulative."""
     segments = max(record["result"]["model"].get("segments") or 1, 1)
     history = thinned([(s["at_s"], s["counts"]) for s in record["history"]])
+    used = [f for f in STACK if any(counts.get(f) for _, counts in history)]
+    if not used:
+        return Nothing("No update reached the switch.")
 
     def fill(axes: Axes) -> None:
-        times = [at for at, _ in history]
-        used = [f for f in STACK if any(counts.get(f) for _, counts in history)]
-        if used:
-            axes.stackplot(
-                times,
-                [[counts.get(fate, 0) / segments for _, counts in history] for fate in used],
-                labels=[fate.replace("_", " ") for fate in used],
-                colors=[SERIES[STACK.index(fate)] for fate in used],
-                alpha=0.75,
-            )
-            axes.legend(loc="upper left")
+        axes.stackplot(
+            [at for at, _ in history],
+            [[counts.get(fate, 0) / segments for _, counts in history] for fate in used],
+            labels=[fate.replace("_", " ") for fate in used],
+            colors=[SERIES[STACK.index(fate)] for fate in used],
+            alpha=0.75,
+        )
+        axes.legend(loc="upper left")
         axes.set_xlim(left=0)
         axes.set(title="Fates at the switch", xlabel=TIME, ylabel="updates")
 
     return draw(fill)
 
 
-def speed_plot(record: Mapping[str, Any]) -> str:
-    """Updates and environment steps per second, against wall time."""
+def speed_plot(record: Mapping[str, Any]) -> Plot:
+    """Environment steps per second, against wall time."""
     end_s = record["result"]["wall_s"]  # afterwards workers only finish their turn
     history = [sample for sample in record["history"] if sample["at_s"] <= end_s]
     points = [
@@ -157,10 +178,11 @@ def speed_plot(record: Mapping[str, Any]) -> str:
         for before, after in zip(history, history[4:], strict=False)
         if after["at_s"] > before["at_s"]
     ]
+    if not any(speed for _, speed in points):
+        return Nothing("The run was too short to draw its speed.")
 
     def fill(axes: Axes) -> None:
-        if points:
-            axes.plot(*zip(*thinned(points), strict=True), color=SERIES[3], linewidth=1.2)
+        axes.plot(*zip(*thinned(points), strict=True), color=SERIES[3], linewidth=1.2)
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
         axes.set(title="Environment steps per second", xlabel=TIME)
@@ -168,49 +190,53 @@ def speed_plot(record: Mapping[str, Any]) -> str:
     return draw(fill)
 
 
-def compared_rewards(runs: Sequence[Mapping[str, Any]], x: str) -> str:
+def compared_rewards(runs: Sequence[Mapping[str, Any]], x: str) -> Plot:
     """Mean reward of every run against ``wall time`` or ``environment steps``."""
     queues = list(dict.fromkeys(arm_of(run["result"]) for run in runs))
+    curves = [(arm_of(run["result"]), points) for run in runs if (points := _rewards(run, x))]
+    goals = {run["result"]["reward"].get("goal") for run in runs}
+    if not curves:
+        return Nothing("No run has a mean reward to draw.")
 
     def fill(axes: Axes) -> None:
         named: set[str] = set()
-        for run in runs:
-            queue = arm_of(run["result"])
-            if x == TIME:
-                # The start-up time of processes says nothing about an arm.
-                joined_s = run["result"].get("joined_s") or 0.0
-                window = run["result"]["reward"]["window"]
-                mean = running_mean(run["episodes"], window)
-                points = [(at_s - joined_s, reward) for at_s, reward in mean]
-            else:
-                points = [
-                    (s["steps"] / 1e3, s["reward"])
-                    for s in run["history"]
-                    if s["reward"] is not None
-                ]
-            if points:
-                axes.plot(
-                    *zip(*thinned(points), strict=True),
-                    color=SERIES[queues.index(queue) % len(SERIES)],
-                    linewidth=1.3,
-                    label=None if queue in named else queue,
-                )
-                named.add(queue)
-        if named:
-            axes.legend(loc="lower right")
+        for queue, points in curves:
+            axes.plot(
+                *zip(*thinned(points), strict=True),
+                color=SERIES[queues.index(queue) % len(SERIES)],
+                linewidth=1.3,
+                label=None if queue in named else queue,
+            )
+            named.add(queue)
+        for goal in goals - {None} if len(goals) == 1 else ():
+            axes.axhline(goal, color=INK, linewidth=0.8, linestyle="--", label=f"goal {goal:g}")
+        axes.legend(loc="lower right")
         label = "seconds since the first worker joined" if x == TIME else x
         axes.set(title=f"Reward against {_name(x)}", xlabel=label, ylabel="mean reward")
 
     return draw(fill)
 
 
-def compared_dots(runs: Sequence[Mapping[str, Any]], title: str, unit: str, key: Any) -> str:
+def _rewards(run: Mapping[str, Any], x: str) -> list[tuple[float, float]]:
+    """The mean reward of a run against seconds of training or thousands of steps."""
+    if x == STEPS:
+        history = run["history"]
+        return [(s["steps"] / 1e3, s["reward"]) for s in history if s["reward"] is not None]
+    # The start-up time of processes says nothing about an arm.
+    joined_s = run["result"].get("joined_s") or 0.0
+    mean = running_mean(run["episodes"], run["result"]["reward"]["window"])
+    return [(at_s - joined_s, reward) for at_s, reward in mean]
+
+
+def compared_dots(runs: Sequence[Mapping[str, Any]], title: str, unit: str, key: Any) -> Plot:
     """A dot per run and a line at the mean of each arm, for a measure that ``key`` reads."""
     arms: dict[str, list[float]] = {}
     for run in runs:
         values = arms.setdefault(arm_of(run["result"]), [])
         if (value := key(run["result"])) is not None:
             values.append(value)
+    if not any(value for values in arms.values() for value in values):
+        return Nothing(f"{title}: 0 or unknown in every run.")
 
     def fill(axes: Axes) -> None:
         for index, values in enumerate(arms.values()):
