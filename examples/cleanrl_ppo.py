@@ -21,7 +21,7 @@ optimizer = torch.optim.Adam(agent.parameters(), lr=1e-3, eps=1e-5)
 reset = gym.vector.AutoresetMode.SAME_STEP
 makers = [lambda: gym.make("CartPole-v1")] * ENVS
 envs = RecordEpisodeStatistics(gym.vector.SyncVectorEnv(makers, autoreset_mode=reset))
-seen, mean, steps_taken = envs.reset(seed=seed)[0], 0.0, 0
+seen, mean, steps_taken = envs.reset(seed=seed * ENVS)[0], 0.0, 0  # seeds that no worker shares
 switch = olaf.connect(address, cluster=seed % 2)  # olaf
 switch.join(agent)  # olaf: the agent now holds the job's model
 while mean < GOAL and steps_taken < 300_000:

@@ -26,14 +26,14 @@ class UntilSolved(BaseCallback):
 olaf = OlafCallback(f"udp://{address}", cluster=seed % 2)
 model = PPO(
     "MlpPolicy",
-    make_vec_env("CartPole-v1", n_envs=8, seed=seed),  # each with a Monitor, which counts rewards
+    make_vec_env("CartPole-v1", n_envs=8),  # each with a Monitor, which counts rewards
     n_steps=32,
     batch_size=256,
     n_epochs=20,
     gae_lambda=0.8,
     gamma=0.98,
     learning_rate=1e-3,
-    seed=seed,
+    seed=8 * seed,  # environment i gets this + i, which no other worker's has
     device="cpu",
 )
 model.learn(150_000, callback=CallbackList([olaf, UntilSolved()]))

@@ -42,7 +42,7 @@ episodes: deque[float] = deque(maxlen=100)
 running, began, steps, mean = np.zeros(ENVS), time.perf_counter(), 0, 0.0
 states, actions = torch.zeros(STEPS, ENVS, 4), torch.zeros(STEPS, ENVS)
 rewards, overs, advantages = (torch.zeros(STEPS, ENVS) for _ in range(3))
-state = torch.as_tensor(envs.reset(seed=SEED)[0])
+state = torch.as_tensor(envs.reset(seed=SEED * ENVS)[0])  # no environment shares another's seed
 
 while steps < TOTAL_STEPS and (len(episodes) < 100 or mean < GOAL):
     turn: list[float] = []

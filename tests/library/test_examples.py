@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -40,10 +40,13 @@ class Short(gymnasium.Env[Any, Any]):
     observation_space = gymnasium.spaces.Box(-9.0, 9.0, (4,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
     steps_taken = closed = 0
+    seeds: ClassVar[list[int]] = []
     cut = False
 
-    def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, **_: Any) -> tuple[Any, dict[str, Any]]:
         self.age = 0
+        if seed is not None:
+            self.seeds.append(seed)
         return np.zeros(4, np.float32), {}
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -65,8 +68,8 @@ def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Play:
     """Run a few turns of an example in such environments; its variables, and their class."""
     pytest.importorskip("torch")
 
-    def run(name: str, *, cut: bool) -> tuple[dict[str, Any], type[Short]]:
-        kind = type("Kind", (Short,), {"cut": cut, "steps_taken": 0, "closed": 0})
+    def run(name: str, *, cut: bool = False, seed: int = 1) -> tuple[dict[str, Any], type[Short]]:
+        kind = type("Kind", (Short,), {"cut": cut, "steps_taken": 0, "closed": 0, "seeds": []})
         monkeypatch.setattr(gymnasium, "make", lambda *_, **__: kind())
         text = (EXAMPLES / name).read_text(encoding="utf-8")
         # The example itself, for two turns: the budget of steps ends within the second.
@@ -75,7 +78,7 @@ def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Play:
         file = tmp_path / "example.py"
         file.write_text(text, encoding="utf-8")
         with olaf.local() as job:
-            order = [job.address, "1"] if "argv[2])" in text else ["1", job.address]
+            order = [job.address, str(seed)] if "argv[2])" in text else [str(seed), job.address]
             monkeypatch.setattr("sys.argv", [str(file), *order])
             return runpy.run_path(str(file)), kind
 
@@ -116,6 +119,14 @@ def test_a_time_limit_adds_the_worth_of_the_state_that_it_cut_off(name: str, pla
     assert overs.sum() > 0
     assert (rewards[overs] != 0).all()
     assert not rewards[~overs].any()
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", VECTORS)
+def test_no_two_environments_of_two_workers_have_one_seed(name: str, play: Play) -> None:
+    seeds = [seed for worker in (1, 2) for seed in play(name, seed=worker)[1].seeds]
+    assert len(seeds) >= 8
+    assert len(seeds) == len({*seeds})
 
 
 def test_the_example_of_an_environment_is_one_and_learns(
