@@ -165,7 +165,7 @@ def test_a_convolutional_network_of_ones_own_learns_from_images(folder: Path) ->
         ("--env=needy:Dot-v0", ["'no_such_package'", "needy.py:1"]),
         ("--env=wrong:Thing", ["gave int, not a gymnasium.Env"]),
         ("--env=wrong:Bad", ["cannot be made: ValueError", "wrong.py:5"]),
-        ("--env=mine:Picture", ["images of shape (6, 8, 1)", "learner.module"]),
+        ("--env=mine:Picture", ["images of shape (6, 8, 1)", "--learner torch"]),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_the_place(

@@ -56,14 +56,20 @@ class Collector:
     """Steps copies of an environment for a policy; episodes continue across rollouts."""
 
     def __init__(
-        self, name: str, environments: int, seeds: Sequence[int], *, flat: bool = True
+        self,
+        name: str,
+        environments: int,
+        seeds: Sequence[int],
+        *,
+        flat: bool = True,
+        images: bool = False,
     ) -> None:
         """Make and reset the copies, each with its seed. Raises ``UnusableEnvironmentError``.
 
-        flat: see `make_environment`.
+        flat, images: see `make_environment`.
         """
         self._name = name
-        self._copies = made(name, environments, flat=flat)
+        self._copies = made(name, environments, flat=flat, images=images)
         self.spaces = self._copies.spaces
         self._rows = 0
         self.on_steps: Callable[[int], None] = lambda steps: None
@@ -191,12 +197,12 @@ class Collector:
         self._copies.close()
 
 
-def made(name: str, count: int, *, flat: bool) -> Copies:
+def made(name: str, count: int, *, flat: bool, images: bool) -> Copies:
     """The copies of an environment. Raises ``UnusableEnvironmentError``."""
     envs: list[Any] = []
     try:
         for _ in range(count):
-            envs.append(make_environment(name, flat=flat))
+            envs.append(make_environment(name, flat=flat, images=images))
         return InTurn(name, envs, describe(name, envs[0]))
     except BaseException:
         close_all(envs)

@@ -46,12 +46,13 @@ class FaultyEnvironmentError(LearnerError):
 
 
 def make_environment(
-    name: str, *, flat: bool = True, render_mode: str | None = None
+    name: str, *, flat: bool = True, images: bool = False, render_mode: str | None = None
 ) -> "gym.Env[Any, Any]":
     """Make one environment: an id, ``module:id``, or ``module:Class`` with the module imported.
 
     flat: flatten observations to vectors, and refuse images. Otherwise arrays keep their shape, and
     only observations that are not arrays (one of n, a dictionary) are flattened.
+    images: images keep their shape, too; see `is_image`.
     render_mode: ``human`` or ``rgb_array`` to draw the environment.
 
     Raises ``UnusableEnvironmentError`` for an unknown id (names similar ids), a missing package or
@@ -75,8 +76,10 @@ def make_environment(
             f"environment {name!r} cannot be drawn as {render_mode!r}: its render modes are {modes}"
         )
     space = env.observation_space
+    if images and is_image(space):
+        return env
     if flat and isinstance(space, spaces.Box) and len(space.shape) > 1 and space.dtype == np.uint8:
-        raise UnusableEnvironmentError(images(name, space.shape))
+        raise UnusableEnvironmentError(no_images(name, space.shape))
     if not isinstance(space, spaces.Box) or not space.shape or (flat and len(space.shape) != 1):
         try:
             env = gym.wrappers.FlattenObservation(env)
@@ -119,14 +122,25 @@ def unknown(name: str, error: Exception) -> str:
     )
 
 
-def images(name: str, shape: tuple[int, ...]) -> str:
+def is_image(space: "spaces.Space[Any]") -> bool:
+    """True for bytes of (height, width) or with channels, last or first."""
+    is_bytes = isinstance(space, spaces.Box) and space.dtype == np.uint8
+    return is_bytes and len(space.shape or ()) in (2, 3)
+
+
+def no_images(name: str, shape: tuple[int, ...]) -> str:
     """The error for images; names the networks that can learn from them."""
+    by = "--learner torch has one"
+    if len(shape) not in (2, 3):
+        by = (
+            "neither have those of torch for this shape. Give a network of your own: --learner "
+            "torch --set learner.module=mine:network, where mine.py has a function "
+            "network(shape, actions, continuous)"
+        )
     return (
-        f"environment {name!r} shows images of shape {shape}, and the built-in network has no "
-        f"convolutions. Give a network of your own: --learner torch --set "
-        f"learner.module=mine:network, where mine.py has a function network(shape, actions, "
-        f"continuous); or register the environment with gymnasium.wrappers.FlattenObservation "
-        f"around it"
+        f"environment {name!r} shows images of shape {shape}, and the numpy learner has no "
+        f"convolutional network: {by}; or register the environment with "
+        f"gymnasium.wrappers.FlattenObservation around it"
     )
 
 

@@ -38,7 +38,7 @@ class LearnerConfig:
     """For ``torch``: ``module:factory``, a function in a module of the current folder or an
     installed one. It is called with (observations, actions, continuous) and returns an
     ``nn.Module``. ``observations`` is the number of floats, or the shape (height, width, channels)
-    of an image. Empty uses the default actor-critic."""
+    of an image. Empty uses the default actor-critic, which has convolutions for images."""
 
     device: Device = "auto"
     """For ``torch``: device of the network. ``cpu``; ``cuda`` (the workers take the GPUs in turn);

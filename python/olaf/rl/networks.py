@@ -3,12 +3,17 @@
 # mypy checks this file with and without torch; without it everything of torch is Any.
 # mypy: disable-error-code="import-untyped,import-not-found,misc,untyped-decorator,type-arg"
 
+import math
+from itertools import pairwise
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from olaf.rl.actor_critic import Layout
+from olaf.rl.learner import LearnerConfig
+from olaf.rl.spaces import Spaces
 
 
 class ActorCritic(nn.Module):
@@ -40,3 +45,78 @@ class ActorCritic(nn.Module):
             hidden = torch.tanh(torch.addmm(bias, hidden, weight))
         outputs = torch.addmm(self.view("heads.bias"), hidden, self.view("heads.weight"))
         return outputs[:, :-1], outputs[:, -1]
+
+
+class Network(nn.Module):
+    """The default network where the embedded one does not fit: images.
+
+    Convolutions of images, then the tanh layers of `LearnerConfig.hidden`, then a policy head and a
+    value head. Its first weights come from torch's generator, with the embedded network's gains.
+    """
+
+    def __init__(self, config: LearnerConfig, spaces: Spaces) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        below = spaces.observation
+        if spaces.seen:
+            layers, below = convolutions(spaces.seen)
+        for low, high in pairwise([below, *config.hidden]):
+            layers += [nn.Linear(low, high), nn.Tanh()]
+            below = high
+        self.trunk = nn.Sequential(*layers)
+        self.policy, self.value = nn.Linear(below, spaces.actions), nn.Linear(below, 1)
+        if spaces.continuous:
+            self.log_std = nn.Parameter(torch.full((spaces.actions,), config.log_std))
+        for layer in self.modules():
+            if isinstance(layer, nn.Linear | nn.Conv2d):
+                heads = {id(self.policy): 0.01, id(self.value): 1.0}
+                nn.init.orthogonal_(layer.weight, heads.get(id(layer), math.sqrt(2)))
+                nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
+
+    def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+        """``(batch, *observation_shape)`` to policy ``(batch, actions)``, value ``(batch,)``."""
+        hidden = self.trunk(observations)
+        return self.policy(hidden), self.value(hidden)[:, 0]
+
+
+LARGE = 36
+"""Side of the smallest image that the layers of Mnih et al. 2015 fit."""
+
+
+def convolutions(shape: tuple[int, ...]) -> tuple[list[nn.Module], int]:
+    """Layers for images of bytes ``(batch, *shape)``, and the number of their outputs.
+
+    From `LARGE` pixels on the layers of Mnih et al. 2015 (Nature); two layers of 3 by 3 for smaller
+    images. The channels are the last axis, or the first one if it is the shortest.
+    """
+    as_channels = Channels(shape)
+    channels, *sides = as_channels.shape
+    if min(sides) >= LARGE:
+        filters = [(32, 8, 4, 0), (64, 4, 2, 0), (64, 3, 1, 0)]
+    else:
+        filters = [(16, 3, 1, 1), (32, 3, 2 if min(sides) >= 8 else 1, 1)]
+    layers: list[nn.Module] = [as_channels]
+    for width, kernel, stride, padding in filters:
+        layers += [nn.Conv2d(channels, width, kernel, stride, padding), nn.ReLU()]
+        channels = width
+        sides = [(side + 2 * padding - kernel) // stride + 1 for side in sides]
+    return [*layers, nn.Flatten()], channels * math.prod(sides)
+
+
+class Channels(nn.Module):
+    """Bytes ``(batch, *shape)`` as numbers 0 to 1, with the channels first, as torch wants it."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.is_gray = len(shape) == 2
+        self.is_first = not self.is_gray and shape[0] < min(shape[1:])
+        self.shape = (1, *shape) if self.is_gray else shape
+        if not (self.is_gray or self.is_first):
+            self.shape = (shape[-1], *shape[:-1])
+
+    def forward(self, images: Tensor) -> Tensor:
+        """``(batch, *shape)`` to ``(batch, channels, height, width)``."""
+        images = images / 255
+        if self.is_gray:
+            return images[:, None]
+        return images if self.is_first else images.permute(0, 3, 1, 2)

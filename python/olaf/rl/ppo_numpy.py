@@ -29,6 +29,9 @@ from olaf.rl.objective import Batch, objective
 class NumpyLearner:
     """PPO with manual gradients on one flat float32 vector. Implements ``Learner``."""
 
+    _sees_images = False
+    """True if the default network takes images in their shape."""
+
     def __init__(
         self,
         config: LearnerConfig,
@@ -45,7 +48,11 @@ class NumpyLearner:
         self._rng = np.random.default_rng([config.seed, worker])
         seeds = seeds_of_copies(self._rng, config)
         self._collector = Collector(
-            config.environment, config.environments, seeds, flat=self._flat()
+            config.environment,
+            config.environments,
+            seeds,
+            flat=not config.module,  # the user's own module sees observations in their shape
+            images=self._sees_images,
         )
         self.spaces = self._collector.spaces
         self.layout = Layout(
@@ -64,10 +71,6 @@ class NumpyLearner:
         except BaseException:
             self.close()
             raise
-
-    def _flat(self) -> bool:
-        """True if the policy sees vectors, whatever the shape of an observation."""
-        return True
 
     def _start(self) -> None:
         """Make the weights. The server keeps only the first worker's weights (OLAF §2.1)."""

@@ -27,7 +27,7 @@ except ModuleNotFoundError as missing:
     told = extras.missing(missing.name, extra="torch", what="learner = 'torch'")
     raise LearnerError(f"{told}, or take learner = 'numpy'") from missing
 
-from olaf.rl.networks import ActorCritic
+from olaf.rl.networks import ActorCritic, Network
 from olaf.rl.own_module import checked, made_by
 from olaf.rl.torch_loss import make_loss
 from olaf.staging import Staging
@@ -40,23 +40,24 @@ class TorchLearner(NumpyLearner):
     ``collect`` and ``learn`` first copy them to the GPU, and ``learn`` copies the weights back.
     """
 
-    def _flat(self) -> bool:
-        """A user's own module sees observations in their shape."""
-        return not self.config.module
+    _sees_images = True
 
     def _start(self) -> None:
         config, spaces = self.config, self.spaces
         first = self._first_draws()
         torch_seed = int(first.integers(2**31))
         self._rng.integers(2**31)  # keeps the place in this worker's numbers
-        if config.module:
+        if config.module or spaces.seen:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(torch_seed)
-                module = made_by(config.module, spaces)
+                module = (
+                    made_by(config.module, spaces) if config.module else Network(config, spaces)
+                )
         else:
             self.layout.initial(self._rng, config.log_std)
             module = ActorCritic(self.layout, self.layout.initial(first, config.log_std))
-        self.module = checked(module, config.module or "ActorCritic", config, spaces, self.worker)
+        name = config.module or "the default network"
+        self.module = checked(module, name, config, spaces, self.worker)
         self._tensors = [parameter for parameter in module.parameters() if parameter.requires_grad]
         self._device = self._tensors[0].device
         self._staging = self._beside()
@@ -73,6 +74,10 @@ class TorchLearner(NumpyLearner):
             eps=1e-5,
         )
         self._loss = make_loss(module, config, spaces)
+
+    def own_module(self) -> nn.Module | None:
+        """The network, unless it is the one that the layout describes."""
+        return None if isinstance(self.module, ActorCritic) else self.module
 
     def _beside(self) -> Staging | None:
         """Buffers for a network whose memory the host cannot read."""
@@ -112,7 +117,7 @@ class TorchLearner(NumpyLearner):
 
     def named_parts(self) -> dict[str, NDArray[np.float32]]:
         """Return the live weights by name: the module's, or those of the default layout."""
-        if isinstance(self.module, ActorCritic):
+        if self.own_module() is None:
             return self.layout.views(self._parts[0])
         names = [name for name, tensor in self.module.named_parameters() if tensor.requires_grad]
         return dict(zip(names, self._parts, strict=True))

@@ -247,8 +247,8 @@ def _onnx_of_layout(learner: Any, half: Path, about: dict[str, Any]) -> None:
         logits = [f"logits{part}" for part in parts]
         indices = [f"likeliest{part}" for part in parts]
         nodes.append(helper.make_node("Split", ["policy", "parts"], logits, axis=1))
-        for one, index in zip(logits, indices, strict=True):
-            nodes.append(helper.make_node("ArgMax", [one], [index], axis=1, keepdims=1))
+        for one, largest in zip(logits, indices, strict=True):
+            nodes.append(helper.make_node("ArgMax", [one], [largest], axis=1, keepdims=1))
         nodes += [
             helper.make_node("Concat", indices, ["likeliest"], axis=1),
             helper.make_node("Add", ["likeliest", "starts"], ["moved"]),
@@ -331,8 +331,9 @@ def _write_torchscript(
 
 
 def _module_of(learner: Any) -> Any:
-    """The user's own module, or None for the built-in network."""
-    return learner.module if learner.config.module else None
+    """The torch module, or None for the built-in network."""
+    own = getattr(learner, "own_module", None)
+    return None if own is None else own()
 
 
 def _policy_module(learner: Any) -> Any:
