@@ -4,10 +4,11 @@ A role writes to stdout: ``{"event": "listening", ..}`` or ``{"event": "joined",
 events as they occur, ``stats`` at intervals, ``stopped`` at the end. Only a process that was
 started with ``--attached`` reads stdin. The first line is its checked configuration. Later lines
 are ``stats`` (report now), ``save JOB`` (a server: write the model of this job and answer ``saved``
-with the file), ``begin`` (a worker of a synchronous run: all workers have joined), ``updates N`` (a
-worker with a ration: N updates may be pushed since its start), ``finish`` (a worker: push no more,
-but stay in the job until its updates have arrived) or ``stop``. The end of stdin means that the
-parent is gone; the process then stops, so a killed parent leaves no orphans.
+with the file), ``evaluate FILE`` (an evaluator: play with this model), ``begin`` (a worker of a
+synchronous run: all workers have joined), ``updates N`` (a worker with a ration: N updates may be
+pushed since its start), ``finish`` (a worker: push no more, but stay in the job until its updates
+have arrived) or ``stop``. The end of stdin means that the parent is gone; the process then stops,
+so a killed parent leaves no orphans.
 """
 
 from __future__ import annotations
@@ -135,6 +136,7 @@ class Control:
         """For a worker with a ration: updates that it may push in all."""
         self._stats_wanted = False
         self._saves_wanted: deque[int] = deque(maxlen=SAVES)
+        self._files_wanted: deque[str] = deque(maxlen=SAVES)
         self._wake_out, self._wake_in = os.pipe()
         os.set_blocking(self._wake_in, False)
         os.set_blocking(self._wake_out, False)
@@ -155,7 +157,8 @@ class Control:
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for a request, at most ``timeout_s`` seconds; return whether to stop."""
-        if not self.stopping and not self._stats_wanted and not self._saves_wanted:
+        wanted = self._stats_wanted or self._saves_wanted or self._files_wanted
+        if not self.stopping and not wanted:
             select.select([self._wake_out], [], [], max(timeout_s, 0))
         self._drain()
         return self.stopping
@@ -170,6 +173,13 @@ class Control:
         wanted = []
         while self._saves_wanted:
             wanted.append(self._saves_wanted.popleft())
+        return wanted
+
+    def files_wanted(self) -> list[str]:
+        """The models that are to be evaluated, since the last call."""
+        wanted = []
+        while self._files_wanted:
+            wanted.append(self._files_wanted.popleft())
         return wanted
 
     def stop(self, why: str) -> None:
@@ -200,6 +210,9 @@ class Control:
                 self._wake()
             elif word.startswith("updates ") and word[8:].isdecimal():
                 self.updates_allowed = max(self.updates_allowed, int(word[8:]))
+                self._wake()
+            elif word.startswith("evaluate "):
+                self._files_wanted.append(word.removeprefix("evaluate "))
                 self._wake()
             elif word.startswith("save ") and word[5:].isdecimal():
                 self._saves_wanted.append(int(word[5:]))

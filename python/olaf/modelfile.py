@@ -25,6 +25,10 @@ CHECKPOINT = "checkpoint.npz"
 MODEL = "model.npz"
 
 
+BEST = "best.npz"
+"""The model with the best evaluation of a run (`train.evaluate_every`)."""
+
+
 def write_model(file: Path, version: int, arrays: Arrays, **metadata: Any) -> None:
     """Write a model in one step, as a checkpoint without a server's counts: `checkpoint.load`."""
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -63,6 +67,23 @@ def named(
     if at != flat.size:
         raise ValueError(f"the layout has {at} parameters, the model {flat.size}")
     return arrays
+
+
+def write_named(
+    source: Path, target: Path, layout: Iterable[tuple[str, Sequence[int]]] | Sequence[Any]
+) -> None:
+    """Write the model in ``source`` to ``target`` with the names and shapes of its arrays.
+
+    A layout of another size, or an empty one, leaves the arrays as they are.
+    Raises OSError, and RunError for a source that is not a model.
+    """
+    saved = read_model(source)
+    flat = saved.parameters
+    parts = [(str(name), tuple(shape)) for name, shape in layout]
+    if sum(math.prod(shape) for _, shape in parts) == flat.size:
+        write_model(target, saved.version, named(flat, parts))
+    elif source != target:
+        write_model(target, saved.version, saved.arrays)
 
 
 def read_model(file: Path) -> checkpoint.Checkpoint:

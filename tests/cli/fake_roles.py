@@ -7,12 +7,14 @@ the first line of standard input. Counters are honest; the network is real; noth
 import contextlib
 import json
 import os
+import queue
 import signal
 import socket
 import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 Stats = dict[str, Any]
@@ -52,6 +54,7 @@ class Told:
         self.finishing = threading.Event()
         self.stats = threading.Event()
         self.updates = 0
+        self.orders: queue.Queue[str] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
         self.why = "asked to"
         signal.signal(signal.SIGTERM, self._terminated)
@@ -64,6 +67,8 @@ class Told:
         for line in sys.stdin:
             if line.strip() == "stats":
                 self.stats.set()
+            elif line.startswith(("save ", "evaluate ")):
+                self.orders.put(line.split()[1])
             elif line.startswith("updates "):
                 self.updates = max(self.updates, int(line[8:]))
             elif line.strip() == "finish":
@@ -85,7 +90,12 @@ def bound(listen: str) -> tuple[socket.socket, str]:
     return sock, f"{host}:{sock.getsockname()[1]}"
 
 
-def serve(told: Told, take: Take, stats: Callable[[str], Stats]) -> None:
+def serve(
+    told: Told,
+    take: Take,
+    stats: Callable[[str], Stats],
+    save: Callable[[str], None] = lambda job: None,
+) -> None:
     core = json.loads(told.config["core"])
     sock, address = bound(core["listen"])
     say("listening", address=address, pid=os.getpid())
@@ -93,6 +103,8 @@ def serve(told: Told, take: Take, stats: Callable[[str], Stats]) -> None:
     while not told.stopping.is_set():
         with contextlib.suppress(TimeoutError):
             take(sock, sock.recv(2048))
+        while not told.orders.empty():
+            save(told.orders.get())
         if told.stats.is_set() or time.monotonic() >= due:
             told.stats.clear()
             due = time.monotonic() + told.config["every_s"]
@@ -168,7 +180,39 @@ def server(told: Told) -> None:
         }
         return {"role": "server", "address": address, "jobs": [job] if received else []}
 
-    serve(told, take, stats)
+    def save(job: str) -> None:
+        import numpy as np
+
+        file = Path(told.config["save_folder"], f"model-{job}.npz")
+        file.parent.mkdir(exist_ok=True)
+        version = sum(clusters.values())
+        np.savez(file, version=version, parameters=np.full(6, version, np.float32))
+        say("saved", job=int(job), file=str(file))
+
+    serve(told, take, stats, save)
+
+
+def evaluator(told: Told) -> None:
+    """Scores each model by its first parameter; FAKE_EVALUATOR says what goes wrong."""
+    import numpy as np
+
+    fault = os.environ.get("FAKE_EVALUATOR", "")
+    say("ready", pid=os.getpid())
+    while not told.stopping.is_set():
+        try:
+            file = told.orders.get(timeout=0.02)
+        except queue.Empty:
+            continue
+        if fault == "dies":
+            sys.stderr.write("simulator: out of licences\n")
+            os.kill(os.getpid(), signal.SIGKILL)
+        if fault == "hangs":
+            told.stopping.wait(60)
+        version = int(np.load(file)["version"])
+        score = {"episodes": 10, "std": 1.0, "min": 0.0, "max": 2.0, "steps_mean": 5.0, "cut": 0}
+        mean = -abs(version - 80.0)
+        scores = {"greedy": {**score, "mean": mean}, "sampled": {**score, "mean": mean - 1}}
+        say("evaluated", version=version, seconds=0.1, **scores)
 
 
 def worker(told: Told) -> None:
@@ -233,4 +277,5 @@ def worker(told: Told) -> None:
 
 
 if __name__ == "__main__":
-    {"switch": switch, "server": server, "worker": worker}[sys.argv[1]](Told())
+    roles = {"switch": switch, "server": server, "worker": worker, "evaluator": evaluator}
+    roles[sys.argv[1]](Told())

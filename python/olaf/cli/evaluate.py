@@ -71,6 +71,9 @@ def _at_least(
     metavar="R|solved",
     help="Exit with 1 if the mean reward is lower.",
 )
+@click.option(
+    "--best", is_flag=True, help="Play best.npz, the model with the run's best evaluation."
+)
 @click.option("--env", metavar="ID", help="Environment to play. Default: the run's environment.")
 @click.option(
     "--learner", metavar="numpy|torch", help="Learner whose network plays. Default: the run's."
@@ -90,6 +93,7 @@ def evaluate(ctx: click.Context, /, **given: Any) -> int:
       olaf evaluate runs/latest
       olaf evaluate runs/latest --episodes 300 --seed 1000 --at-least solved
       olaf evaluate runs/latest --video lander.mp4 --episodes 3
+      olaf evaluate runs/latest --best
       olaf evaluate checkpoint.npz --env CartPole-v1 --json
 
     \b
@@ -104,7 +108,7 @@ def evaluate(ctx: click.Context, /, **given: Any) -> int:
     from olaf.runs.filming import Camera, open_display
     from olaf.runs.model import find_model, learner_with
 
-    found = find_model(given["run"])
+    found = find_model(given["run"], best=given["best"])
     saved = read_model(found.file)
     settings = options.settings(ctx, KEYS, base=found.tables)
     camera = Camera(given["video"]) if given["video"] else None

@@ -30,6 +30,9 @@ KEYS = {"env": "learner.environment", "learner": "learner.learner"}
     metavar="FILE",
     help="File to write. Default: policy.onnx, policy.pt or policy.npz in the folder of RUN.",
 )
+@click.option(
+    "--best", is_flag=True, help="Export best.npz, the model with the run's best evaluation."
+)
 @click.option("--env", metavar="ID", help="The environment. Default: the run's environment.")
 @click.option(
     "--learner", metavar="numpy|torch", help="Learner whose network to export. Default: the run's."
@@ -60,7 +63,7 @@ def export(ctx: click.Context, /, **given: Any) -> int:
     from olaf.runs import exporting
     from olaf.runs.model import find_model, learner_with
 
-    found = find_model(given["run"])
+    found = find_model(given["run"], best=given["best"])
     saved = read_model(found.file)
     settings = options.settings(ctx, KEYS, base=found.tables)
     kind = given["kind"]

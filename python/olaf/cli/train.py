@@ -44,6 +44,7 @@ KEYS = {
     "steps": "train.steps",
     "until_reward": "train.until_reward",
     "time_limit": "train.time_limit_s",
+    "evaluate_every": "train.evaluate_every",
     "seed": "train.seed",
     "record": "train.record",
     "out": "train.out",
@@ -79,6 +80,9 @@ KEYS = {
 @click.option("--steps", metavar="N|off", help="Stop after N steps of all environments together.")
 @click.option("--until-reward", metavar="R|solved|off", help="Stop at this mean reward.")
 @click.option("--time-limit", metavar="TIME|off", help="Stop after TIME: 90s, 2min.")
+@click.option(
+    "--evaluate-every", metavar="N|off", help="Evaluate after every N updates; keep the best model."
+)
 @click.option("--seed", type=int, help="Random seed of the run.")
 @click.option("--record", metavar="FILE", help="Record all pushes, for `olaf replay`.")
 @click.option("--out", metavar="DIR", help="Folder of the run. Default: runs/<time>-<environment>.")

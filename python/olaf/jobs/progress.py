@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from olaf.jobs import words
 from olaf.jobs.accounts import Accounts, nothing, settle
+from olaf.jobs.evaluation import Evaluation
 from olaf.jobs.incarnation import Incarnation
 from olaf.jobs.instruments import Gathered
 from olaf.jobs.settings import Settings
@@ -25,6 +26,7 @@ ROUTINE = {
     "stats",
     "finished",
     "stopped",
+    "saved",
     "listening",
     "ready",
     "joined",
@@ -109,6 +111,7 @@ class Earlier:
     samples: list[Sample] = field(default_factory=list)
     episodes: list[Episode] = field(default_factory=list)
     happenings: list[Happening] = field(default_factory=list)
+    evaluations: list[Evaluation] = field(default_factory=list)
     trained_s: float = 0.0
     best_reward: float | None = None
 
@@ -189,6 +192,8 @@ class Progress:
     pushes: list[Push] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     happenings: list[Happening] = field(default_factory=list)
+    evaluations: list[Evaluation] = field(default_factory=list)
+    """Evaluations of the model while it trained, see `olaf.jobs.evaluating`."""
     complaints: dict[str, str] = field(default_factory=dict)
     """Last line that each process wrote to its error output."""
     printed: dict[str, deque[str]] = field(default_factory=dict)
@@ -217,6 +222,7 @@ class Progress:
         self.episodes += earlier.episodes
         self.samples += earlier.samples
         self.happenings += earlier.happenings
+        self.evaluations += earlier.evaluations
         self.best_reward = earlier.best_reward
         window = self.settings.train.reward_window
         last = earlier.episodes[-window:]

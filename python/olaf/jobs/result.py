@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from olaf.jobs.evaluation import best_of
 from olaf.jobs.limits import goal_of
 from olaf.jobs.progress import Progress
 from olaf.jobs.settings import Settings
 from olaf.jobs.training import Outcome
+from olaf.modelfile import BEST
 
 Result = dict[str, Any]
 
@@ -99,6 +101,7 @@ def conclude(outcome: Outcome) -> Result:
             "segments": served.get("segments", 1),
             "file": outcome.model_file.name if outcome.model_file.exists() else None,
         },
+        "evaluation": _evaluation(progress),
         "restarts": outcome.restarts,
         "cpu_s": outcome.cpu_s,
         "machines": progress.machines,
@@ -124,6 +127,7 @@ def write_run(
         "episodes": [
             [round(e.at_s, 3), e.worker, e.reward, e.steps, e.length] for e in progress.episodes
         ],
+        "evaluations": [dataclasses.asdict(one) for one in progress.evaluations],
         "events": [
             {
                 "at_s": round(h.at_s, 3),
@@ -190,13 +194,22 @@ def _name_parts(outcome: Outcome) -> None:
     ]
     if not layout or not outcome.model_file.exists():
         return
-    from olaf import checkpoint
-    from olaf.modelfile import named, write_model
+    from olaf.modelfile import write_named
 
-    saved = checkpoint.load(outcome.model_file)
-    flat = saved.parameters
-    if sum(math.prod(shape) for _, shape in layout) == flat.size:
-        write_model(outcome.model_file, saved.version, named(flat, layout))
+    write_named(outcome.model_file, outcome.model_file, layout)
+
+
+def _evaluation(progress: Progress) -> dict[str, Any] | None:
+    """The best and the last evaluation of the run, if there was one."""
+    best = best_of(progress.evaluations)
+    if best is None:
+        return None
+    return {
+        "count": len(progress.evaluations),
+        "best": dataclasses.asdict(best),
+        "last": dataclasses.asdict(progress.evaluations[-1]),
+        "file": BEST if (progress.settings.train.folder / BEST).exists() else None,
+    }
 
 
 def _setting(settings: Settings) -> Mapping[str, Any]:

@@ -363,6 +363,16 @@ class TrainSettings(Section):
     """Number of finished episodes in the mean reward; before that there is no mean."""
     time_limit_s: OffFloat = Field(default=None, gt=0)
     """Stop after this training time; off sets no limit."""
+    evaluate_every: OffInt = Field(default=None, ge=1)
+    """Evaluate the model after every so many updates of all workers together, and at the end: its
+    best model is kept as best.npz. off does not evaluate."""
+    evaluate_episodes: int = Field(default=10, ge=1)
+    """Episodes of an evaluation: as many with the most likely actions, and as many with sampled
+    ones. Their seeds follow from `seed`, and no episode of training has them."""
+    evaluate_steps: int = Field(default=10000, ge=1)
+    """Steps after which an episode of an evaluation is cut."""
+    evaluate_timeout_s: float = Field(default=120.0, gt=0)
+    """Time limit for an evaluation."""
     key_file: OffText = None
     """File with the key of the job (`olaf keys`). The run hands the key to all its processes, on
     other machines too. off uses OLAF_KEY_FILE of the environment. Without it, a run whose roles

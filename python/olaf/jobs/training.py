@@ -6,6 +6,7 @@ queue drains; then switch and server report their final counters, which settle t
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from olaf.jobs.beginning import Beginning
+from olaf.jobs.evaluating import EVALUATOR, Evaluating
 from olaf.jobs.limits import Limits
 from olaf.jobs.places import Place
 from olaf.jobs.progress import Earlier, Happening, Progress
@@ -78,6 +80,8 @@ def olaf_command(role: str) -> Sequence[str]:
     """Start a role with this Python and this package."""
     if role == "relay":
         return [sys.executable, "-m", "olaf.tcp"]
+    if role == EVALUATOR:
+        return [sys.executable, "-m", "olaf.runs.evaluator"]
     return [sys.executable, "-m", "olaf", role, "--json", "--attached"]
 
 
@@ -127,12 +131,21 @@ class Training:
         """The address of each switch and the server, as others reach it."""
         workers = [f"worker {number}" for number in range(settings.train.workers)]
         self._beginning = Beginning(workers, self._place.tell)
+        self._evaluating = Evaluating(
+            self.progress,
+            ask_for_model=lambda: self._place.tell("server", f"save {settings.worker.job}"),
+            bring=lambda file: self._place.bring("server", [file]),
+            say=observer.happened,
+            command=command,
+            learner=worker_job(settings, switch="", worker=None, cluster=0, seed=0).learner,
+            clock=clock,
+        )
         self._phase = "starting"
         self._next_sample_s = 0.0
 
     def run(self) -> Outcome:
         """Run to the end. Raises RunError if the run could not start."""
-        with self._place:
+        with self._place, contextlib.closing(self._evaluating):
             for name in ("server", *self._between):
                 self._listening(name)
             self._phase = "workers starting"
@@ -142,6 +155,8 @@ class Training:
             ended_s, reward = self._now(), self.progress.reward_so_far
             self._take_ages()
             self._finish()
+            if kind not in ("failed", "interrupted"):
+                self._evaluate_last()
             return Outcome(
                 kind,
                 reason,
@@ -230,7 +245,11 @@ class Training:
             changes["checkpoint_every_ms"] = CHECKPOINT_EVERY_MS
         if self._is_tcp:
             told = server_told(self._settings, server.model_copy(update=changes))
-            return self._program("server", {**told, "model_file": str(self.model_file)})
+            files = {
+                "model_file": str(self.model_file),
+                "save_folder": str(self._evaluating.folder),
+            }
+            return self._program("server", {**told, **files})
         return self._program(
             "server",
             {
@@ -238,6 +257,7 @@ class Training:
                 "every_s": self._train.every_s,
                 "model_file": str(self.model_file),
                 "job": self._settings.worker.job,
+                "save_folder": str(self._evaluating.folder),
             },
             [self._train.folder / CHECKPOINT],
         )
@@ -366,11 +386,13 @@ class Training:
         for occurrence in occurrences:
             self._beginning.take(occurrence)
             self._rations.take(occurrence)
+            self._evaluating.take(occurrence)
             happening = self.progress.take(occurrence, self._now())
             if happening:
                 self._observer.happened(happening)
             if isinstance(occurrence, Said) and occurrence.message["event"] == "listening":
                 self._tell_of_a_move(occurrence.name)
+        self._evaluating.turn()
         for name, updates in self._rations.due().items():
             self._place.tell(name, f"updates {updates}")
         now = self._now()
@@ -435,6 +457,17 @@ class Training:
                 self._take(self._place.stop([name], timeout_s=5.0))
         self._place.bring("server", [self.model_file, self._train.folder / CHECKPOINT])
         self.progress.sample(self._now())
+
+    def _evaluate_last(self) -> None:
+        def goes_on() -> bool:
+            self.progress.now_s = self._now()
+            self._observer.stands(self.progress, "evaluating the last model")
+            return not self._control.stopping
+
+        count = len(self.progress.evaluations)
+        self._evaluating.last(self.model_file, goes_on)
+        if len(self.progress.evaluations) > count:
+            self.progress.sample(self._now())
 
     def _drain(self) -> None:
         """Wait until the queues are empty and the server's counts stop, or the deadline."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Self, cast
 
+from olaf.jobs.evaluation import Evaluation
 from olaf.jobs.instruments import INSTRUMENTS, SUCCESS
 from olaf.jobs.progress import Episode, Happening, Progress, Sample
 from olaf.outcome import Exit, RunError
@@ -31,6 +32,8 @@ TAGS: Mapping[str, str] = {
     "train/version": "version of the model at the server",
     "train/env_steps_per_s": "environment steps per second, over the last seconds",
     "train/updates_per_s": "updates pushed per second, over the last seconds",
+    "evaluation/greedy": "mean reward of an evaluation with the most likely actions",
+    "evaluation/sampled": "mean reward of an evaluation with sampled actions",
     "time/seconds": "seconds since the run began, without the time between its sessions",
     "queue/used": "slots of the switch's queue in use",
     "age_s/cluster_<C>": "Age-of-Model of cluster C at the server, in seconds",
@@ -72,6 +75,14 @@ def _tag_of_number(name: str) -> str:
     return "train/success" if name == SUCCESS else f"info/{name}"
 
 
+def values_of_evaluation(evaluation: Evaluation) -> dict[str, float]:
+    """The scalars of an evaluation."""
+    return {
+        "evaluation/greedy": evaluation.greedy.mean,
+        "evaluation/sampled": evaluation.sampled.mean,
+    }
+
+
 def values_of_episode(episode: Episode) -> dict[str, float]:
     """The scalars of an episode that ended."""
     return {
@@ -81,10 +92,10 @@ def values_of_episode(episode: Episode) -> dict[str, float]:
 
 
 class _Following(ABC):
-    """An observer of a run that passes on each sample and each episode once, in order of steps."""
+    """An observer of a run that passes on each sample, episode and evaluation once."""
 
     def __init__(self) -> None:
-        self._samples = self._episodes = -1
+        self._samples = self._episodes = self._evaluations = -1
         self._recent: list[Sample] = []
 
     def happened(self, happening: Happening) -> None:  # noqa: B027 - not all draw it
@@ -95,16 +106,20 @@ class _Following(ABC):
         if self._samples < 0:  # the earlier sessions have written theirs
             self._samples = len(progress.earlier.samples)
             self._episodes = len(progress.earlier.episodes)
+            self._evaluations = len(progress.earlier.evaluations)
         if len(progress.samples) == self._samples:
             return
         for episode in progress.episodes[self._episodes :]:
             self.write(values_of_episode(episode), episode.steps)
+        for evaluation in progress.evaluations[self._evaluations :]:
+            self.write(values_of_evaluation(evaluation), evaluation.steps)
         for sample in progress.samples[self._samples :]:
             while self._recent and self._recent[0].at_s < sample.at_s - RATES_OVER_S:
                 self._recent.pop(0)
             self.write(values_of(sample, self._recent[0] if self._recent else None), sample.steps)
             self._recent.append(sample)
         self._samples, self._episodes = len(progress.samples), len(progress.episodes)
+        self._evaluations = len(progress.evaluations)
 
     @abstractmethod
     def write(self, values: Mapping[str, float], steps: int) -> None:

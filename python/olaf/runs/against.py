@@ -91,6 +91,7 @@ def _alone(folder: Path, settings: Settings) -> Settings:
             "out": str(folder),
             "record": None,
             "wandb": None,
+            "evaluate_every": None,
         }
     )
     return settings.model_copy(update={"train": train})

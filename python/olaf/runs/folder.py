@@ -30,6 +30,7 @@ LEAVINGS = (
     "run.json",
     "checkpoint.npz",
     "model.npz",
+    "best.npz",
     "report.html",
     "compare.json",
 )

@@ -4,8 +4,8 @@ A line is written several times a second and never changed, so a killed run has 
 kill. The last line of such a file may be incomplete.
 
 There are two kinds of lines. ``session`` opens the file, and each resumption; it has the settings.
-``sample`` has the state of the run (`olaf.jobs.progress.Sample`), and the episodes and events since
-the previous line.
+``sample`` has the state of the run (`olaf.jobs.progress.Sample`), and the episodes, evaluations and
+events since the previous line.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from olaf.jobs.evaluation import Evaluation
 from olaf.jobs.progress import Earlier, Episode, Happening, Progress, Sample
 from olaf.outcome import Exit, RunError
 
@@ -34,7 +35,7 @@ class Journal:
             _end_half_line(folder / FILE, self._file)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         self._write({"kind": "session", "began_at": now, **session})
-        self._samples = self._episodes = self._happenings = -1
+        self._samples = self._episodes = self._happenings = self._evaluations = -1
 
     def happened(self, happening: Happening) -> None:
         """Do nothing: the next sample brings the event."""
@@ -46,6 +47,7 @@ class Journal:
             self._samples = len(earlier.samples)
             self._episodes = len(earlier.episodes)
             self._happenings = len(earlier.happenings)
+            self._evaluations = len(earlier.evaluations)
         if len(progress.samples) == self._samples:
             return
         *before, last = progress.samples[self._samples :]
@@ -60,11 +62,15 @@ class Journal:
                 "best_reward": progress.best_reward,
                 "episodes": [list(e) for e in progress.episodes[self._episodes :]],
                 "events": [dataclasses.asdict(h) for h in progress.happenings[self._happenings :]],
+                "evaluations": [
+                    dataclasses.asdict(one) for one in progress.evaluations[self._evaluations :]
+                ],
             }
         )
         self._samples = len(progress.samples)
         self._episodes = len(progress.episodes)
         self._happenings = len(progress.happenings)
+        self._evaluations = len(progress.evaluations)
 
     def close(self) -> None:
         """Close the file."""
@@ -102,6 +108,7 @@ def read_journal(folder: Path) -> Earlier:
                 earlier.samples.append(_sample(line))
                 earlier.episodes.extend(Episode(*episode) for episode in line.get("episodes", ()))
                 earlier.happenings.extend(Happening(**event) for event in line.get("events", ()))
+                earlier.evaluations.extend(map(Evaluation.told, line.get("evaluations", ())))
                 trained_s = line.get("trained_s", trained_s)
                 best = line.get("best_reward", best)
     except (KeyError, TypeError, ValueError) as error:

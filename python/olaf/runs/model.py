@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from olaf import checkpoint
-from olaf.modelfile import CHECKPOINT, MODEL, put_into
+from olaf.modelfile import BEST, CHECKPOINT, MODEL, put_into
 from olaf.outcome import Exit, RunError
 
 if TYPE_CHECKING:
@@ -25,15 +25,17 @@ class Found:
     """Tables for `read_settings`; empty if the file is in no run's folder."""
 
 
-def find_model(named: Path) -> Found:
+def find_model(named: Path, *, best: bool = False) -> Found:
     """The model that a name means: a file, or the newest model in a run's folder.
 
-    Raises RunError if there is none.
+    best: the folder's model with the best evaluation instead. Raises RunError if there is none.
     """
     from olaf.runs.folder import find_folder
     from olaf.runs.settings import settings_of, tables_of_settings
 
     if named.is_file() and named.suffix == ".npz":
+        if best:
+            raise RunError(f"--best: {named} is a file; name the folder of its run", Exit.USAGE)
         try:
             return Found(named, tables_of_settings(settings_of(named.parent)))
         except RunError:
@@ -47,7 +49,17 @@ def find_model(named: Path) -> Found:
             Exit.USAGE,
         )
     tables = tables_of_settings(settings_of(folder))
-    return Found(newest_model(folder), tables)
+    return Found(best_model(folder) if best else newest_model(folder), tables)
+
+
+def best_model(folder: Path) -> Path:
+    """The model with the best evaluation of a run. Raises RunError if there is none."""
+    if not (folder / BEST).exists():
+        raise RunError(
+            f"--best: {folder} has no {BEST}: olaf train --evaluate-every N keeps one",
+            Exit.USAGE,
+        )
+    return folder / BEST
 
 
 def newest_model(folder: Path) -> Path:
@@ -72,14 +84,10 @@ def learner_with(
 
     Raises RunError for an unknown environment, a missing extra, or a model that does not fit.
     """
-    from olaf.rl.learner import LearnerConfig, LearnerError
-    from olaf.rl.making import make_learner
+    from olaf.rl.learner import LearnerError
 
-    fields = settings.learner.model_dump()
-    # One policy for a few observations: a GPU would not help, and may be missing here.
-    fields.update(hidden=tuple(fields["hidden"]), environments=1, seed=seed, device="cpu")
     try:
-        learner: Any = make_learner(LearnerConfig(**fields))
+        learner = learner_of(settings.learner.model_dump(), seed=seed)
     except LearnerError as error:
         raise RunError(str(error), Exit.USAGE) from None
     try:
@@ -87,5 +95,19 @@ def learner_with(
     except BaseException:
         learner.close()
         raise
+    return learner
+
+
+def learner_of(fields: Mapping[str, Any], *, seed: int = 0) -> NumpyLearner:
+    """A learner with one environment, for playing. Raises LearnerError.
+
+    fields: those of `olaf.rl.LearnerConfig`, without the seed.
+    """
+    from olaf.rl.learner import LearnerConfig
+    from olaf.rl.making import make_learner
+
+    # One policy for a few observations: a GPU would not help, and may be missing here.
+    changes = {"hidden": tuple(fields["hidden"]), "environments": 1, "device": "cpu", "seed": seed}
+    learner: Any = make_learner(LearnerConfig(**{**fields, **changes}))
     made: NumpyLearner = learner
     return made

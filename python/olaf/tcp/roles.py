@@ -20,7 +20,14 @@ def run_tcp_server(told: Mapping[str, Any], reporter: Reporter, control: Control
         for file in filter(None, (told["model_file"], told["tcp"]["checkpoint"])):
             server.save(Path(file))
 
-    serve(server, told["every_s"], reporter, control, before_stop=save)
+    def hand_over(job: int) -> None:
+        """Write the model and report the file; report no file if there is no model yet."""
+        file = Path(told["save_folder"]) / f"model-{job}.npz"
+        file.unlink(missing_ok=True)
+        server.save(file)
+        reporter.say("saved", job=job, file=str(file) if file.exists() else None)
+
+    serve(server, told["every_s"], reporter, control, before_stop=save, hand_over=hand_over)
 
 
 def run_relay(told: Mapping[str, Any], reporter: Reporter, control: Control) -> None:
