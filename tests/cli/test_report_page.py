@@ -269,7 +269,7 @@ def test_a_table_uses_the_room_of_the_terminal_and_no_more(record: Record, width
 
 def test_the_table_has_the_learners_numbers(record: Record) -> None:
     text = text_of(tables.result_table(record["result"]))
-    assert "length 100 steps, success 5" in text
+    assert re.search(r"length 100 steps, success (4[89]|5[0-2])\b", text)
     assert "entropy 1.21, KL 0.0081, clipped 12 %, explained variance 0.85" in text
     older = {name: value for name, value in record["result"].items() if name != "learning"}
     assert "learning" not in text_of(tables.result_table(older))

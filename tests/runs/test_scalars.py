@@ -6,12 +6,14 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from small_runs import LOCAL, Olaf
 
+from olaf.jobs.evaluation import Evaluation, Played
 from olaf.jobs.instruments import INSTRUMENTS
 from olaf.jobs.progress import Earlier, Progress, Sample
 from olaf.jobs.settings import Settings
@@ -59,15 +61,25 @@ def sample(at_s: float, steps: int) -> Sample:
     )
 
 
+def evaluation(steps: int) -> Evaluation:
+    greedy = Played(episodes=5, mean=float(steps), std=1.0, min=0.0, max=9.0, steps_mean=7.0)
+    return Evaluation(1.0, 2, steps, 3, greedy, replace(greedy, mean=steps - 1.0))
+
+
 def test_the_page_lists_the_tags_that_are_written_and_no_others(tmp_path: Path) -> None:
     assert documented() == set(TAGS)
     progress = Progress(Settings())
     with Scalars(tmp_path) as scalars:
         for index in range(3):
             progress.samples.append(sample(float(index), 100 * index))
+            progress.evaluations.append(evaluation(100 * index))
             scalars.stands(progress, "training")
     written = {pattern(tag) for tag, _, _ in events(tmp_path)}
     assert written | {"train/episode_reward", "episode/worker_<W>"} == documented()
+    sampled = [
+        (step, value) for tag, step, value in events(tmp_path) if tag == "evaluation/sampled"
+    ]
+    assert sampled == [(0, -1.0), (100, 99.0), (200, 199.0)]  # each once
 
 
 def test_a_run_writes_its_scalars_at_environment_steps(olaf: Olaf) -> None:

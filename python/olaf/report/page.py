@@ -9,7 +9,7 @@ from typing import Any
 
 from olaf import numbers
 from olaf.jobs.instruments import SUCCESS
-from olaf.report import plots, tables
+from olaf.report import evaluations, plots, tables
 from olaf.report.learning_plots import learning_plots
 from olaf.report.page_style import CSS
 
@@ -33,6 +33,8 @@ def run_page(record: Record) -> str:
     if has_queue:
         drawn += [plots.fates_plot(record), plots.queue_plot(record)]
     drawn.append(plots.speed_plot(record))
+    if record.get("evaluations"):
+        drawn.insert(2, evaluations.evaluation_plot(record))
     failed = result["outcome"] == "failed"
     body = [
         f"<h1{' class=bad' if failed else ''}>{escape(result['environment'])}: "
@@ -48,6 +50,9 @@ def run_page(record: Record) -> str:
         "<h2>Measures</h2>",
         table(["", ""], [[name.strip(), text] for name, text in tables.measures(result)]),
     ]
+    if record.get("evaluations"):
+        heads, rows = evaluations.evaluation_rows(record)
+        body += ["<h2>Evaluations</h2>", table(heads, rows, numbers_to=6, numbers_from=0)]
     if result.get("against"):
         heads = ["", "this run", "one process", "ratio"]
         body += [

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from olaf.jobs.instruments import phrases
 from olaf.numbers import counted, duration, number, percent, rate, score
+from olaf.report.evaluations import measure
 
 Result = Mapping[str, Any]
 
@@ -56,6 +57,7 @@ def measures(result: Result) -> list[tuple[str, str]]:
     ]
     if session := _session(result):
         rows.append(("resumed", session))
+    rows += measure(result)
     rows += _learning(result)
     if result.get("local"):
         return rows
