@@ -46,7 +46,7 @@ def evaluation_plot(record: Record) -> str:
             ylabel="mean reward",
         )
 
-    return draw(fill, height=3.2)
+    return draw(fill)
 
 
 def evaluation_rows(record: Record) -> tuple[list[str], list[list[str]]]:
