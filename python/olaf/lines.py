@@ -6,9 +6,10 @@ started with ``--attached`` reads stdin. The first line is its checked configura
 are ``stats`` (report now), ``save JOB`` (a server: write the model of this job and answer ``saved``
 with the file), ``evaluate FILE`` (an evaluator: play with this model), ``begin`` (a worker of a
 synchronous run: all workers have joined), ``updates N`` (a worker with a ration: N updates may be
-pushed since its start), ``finish`` (a worker: push no more, but stay in the job until its updates
-have arrived) or ``stop``. The end of stdin means that the parent is gone; the process then stops,
-so a killed parent leaves no orphans.
+pushed since its start), ``steps N`` (a worker with a schedule of the learning rate: environment
+steps of all workers so far), ``finish`` (a worker: push no more, but stay in the job until its
+updates have arrived) or ``stop``. The end of stdin means that the parent is gone; the process then
+stops, so a killed parent leaves no orphans.
 """
 
 from __future__ import annotations
@@ -134,6 +135,8 @@ class Control:
         self.why = ""
         self.updates_allowed = 0
         """For a worker with a ration: updates that it may push in all."""
+        self.steps_of_run = 0
+        """For a worker with a schedule: environment steps of all workers so far."""
         self._stats_wanted = False
         self._saves_wanted: deque[int] = deque(maxlen=SAVES)
         self._files_wanted: deque[str] = deque(maxlen=SAVES)
@@ -214,6 +217,8 @@ class Control:
             elif word.startswith("evaluate "):
                 self._files_wanted.append(word.removeprefix("evaluate "))
                 self._wake()
+            elif word.startswith("steps ") and word[6:].isdecimal():
+                self.steps_of_run = max(self.steps_of_run, int(word[6:]))
             elif word.startswith("save ") and word[5:].isdecimal():
                 self._saves_wanted.append(int(word[5:]))
                 self._wake()

@@ -1,6 +1,8 @@
 """Learners by their protocol: the same for every kind, discrete and continuous."""
 
+import dataclasses
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -156,6 +158,27 @@ def test_alone_it_learns_cartpole() -> None:
 def test_a_wrong_configuration_quotes_the_key(change: dict[str, object], message: str) -> None:
     with pytest.raises(LearnerError, match=message):
         LearnerConfig().replaced(**change)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"module": "no:such"}, r"module = 'no:such' has no effect with learner = 'numpy'"),
+        ({"schedule_steps": 9}, r"schedule_steps = 9 .*set schedule to linear or cosine"),
+        ({"learner": "torch", "module": "my:net", "hidden": (8,)}, r"hidden = \(8,\) .*network"),
+        ({"episodes_per_update": 2, "steps_per_update": 9}, "steps_per_update = 9"),
+        ({"gradient_kind": "gradient", "learning_rate": 0.1}, "set gradient_kind to accumulated"),
+    ],
+)
+def test_a_given_key_without_effect_is_an_error(change: dict[str, Any], message: str) -> None:
+    config = dataclasses.replace(LearnerConfig(), **change)
+    with pytest.raises(LearnerError, match=message):
+        config.check(change)
+    # A default that a file writes out is no wish.
+    defaults = {field.name for field in dataclasses.fields(LearnerConfig)}
+    LearnerConfig().check(defaults)
+    if "gradient_kind" in change:
+        config.check({"gradient_kind"})
 
 
 def test_an_unknown_environment_is_a_learner_error() -> None:

@@ -144,7 +144,7 @@ def test_workers_of_both_kinds_speak_of_the_same_model() -> None:
 )
 def test_a_module_that_will_not_do_says_why(module: str, message: str) -> None:
     with pytest.raises(LearnerError, match=message):
-        make_learner(SMALL.replaced(environment="Pendulum-v1", hidden=(8,), module=module))
+        make_learner(SMALL.replaced(environment="Pendulum-v1", module=module))
 
 
 def tower(observations: int, actions: int, continuous: bool) -> Any:

@@ -115,6 +115,8 @@ class TrainingAlone:
         fields["hidden"] = tuple(fields["hidden"])
         if "gamma" not in self._settings.learner.model_fields_set:
             fields["gamma"] = self._settings.server.learning_rate
+        if fields["schedule"] != "constant" and fields["schedule_steps"] is None:
+            fields["schedule_steps"] = self._settings.train.steps
         earlier = self.progress.earlier
         seed = session_seed(self._settings.train.seed, len(earlier.sessions))
         seed_everything(seed, 0)
@@ -122,6 +124,7 @@ class TrainingAlone:
             learner: Any = make_learner(LearnerConfig(**fields, seed=seed))
         except LearnerError as error:
             raise RunError(str(error), Exit.USAGE) from None
+        learner.steps_of_run = lambda: self.progress.steps
         version = 1
         checkpoint = self._settings.train.folder / CHECKPOINT
         if earlier.sessions and checkpoint.exists():

@@ -143,6 +143,9 @@ class WorkerJob:
     """Wait after the join until the parent says ``begin``, see `olaf.jobs.beginning`."""
     rationed: bool = False
     """Push only as many updates as the parent allows (``updates N``, see `olaf.lines`)."""
+    steps_of_run: int | None = None
+    """Environment steps of all workers at the start, for the schedule of the learning rate; the
+    parent tells of more. None: the worker counts its own."""
     tcp: dict[str, Any] | None = None
     """For TCP: ``timeout_s`` and ``buffer_bytes`` of `olaf.tcp.client.TcpClient`."""
 
@@ -170,6 +173,8 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
         learner = make_learner(LearnerConfig(**settings, seed=task.seed), worker=client.worker)
     except LearnerError as error:
         raise RunError(str(error), Exit.USAGE) from None
+    if (begun := task.steps_of_run) is not None:
+        learner.steps_of_run = lambda: max(begun, control.steps_of_run)
     reporter.say(
         "ready",
         worker=client.worker,

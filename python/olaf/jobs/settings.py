@@ -512,7 +512,7 @@ def _section_of(kind: type[Any], name: str, doc: str, leave_out: set[str]) -> ty
 
     def check(section: Section) -> Section:
         try:
-            kind(**dict(section)).check()
+            kind(**dict(section)).check(section.model_fields_set)
         except LearnerError as error:
             raise ValueError(str(error)) from None
         return section
@@ -551,6 +551,8 @@ if TYPE_CHECKING:
         gamma: float
         steps_per_update: int
         episodes_per_update: int
+        schedule: str
+        schedule_steps: int | None
 
 else:
     LearnerSettings = _section_of(
@@ -578,6 +580,17 @@ class Settings(Section):
     @model_validator(mode="after")
     def _tcp_is_plain(self) -> Self:
         check_transport(self)
+        return self
+
+    @model_validator(mode="after")
+    def _schedules_end(self) -> Self:
+        learner = self.learner
+        ends = (learner.schedule_steps, self.train.steps)
+        if learner.schedule != "constant" and ends == (None, None):
+            raise ValueError(
+                f"`learner.schedule` = {learner.schedule!r} needs an end, in environment steps of "
+                "all workers: give `--steps N`, or `learner.schedule_steps`"
+            )
         return self
 
     @model_validator(mode="after")

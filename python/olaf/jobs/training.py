@@ -28,7 +28,7 @@ from olaf.jobs.server_settings import ServerSettings
 from olaf.jobs.settings import LeafSettings, Settings, SwitchSettings
 from olaf.jobs.supervisor import HERE, Ended, Occurrence, Program, Said, Supervisor
 from olaf.jobs.tcp_told import relay_told, server_told, worker_told
-from olaf.lines import Control
+from olaf.lines import PROGRESS, Control
 from olaf.outcome import Exit, RunError
 from olaf.rl import process_environment
 
@@ -304,6 +304,7 @@ class Training:
             "client": self._keys.client(task.client),
             "rationed": self._rations.are_limited,
             "begins_together": self._settings.server.aggregate == "round",
+            "steps_of_run": self.progress.steps,
         }
         return self._program(f"worker {worker}", told)
 
@@ -392,6 +393,7 @@ class Training:
                 self._observer.happened(happening)
             if isinstance(occurrence, Said) and occurrence.message["event"] == "listening":
                 self._tell_of_a_move(occurrence.name)
+            self._tell_of_steps(occurrence)
         self._evaluating.turn()
         for name, updates in self._rations.due().items():
             self._place.tell(name, f"updates {updates}")
@@ -400,6 +402,13 @@ class Training:
             self._next_sample_s = now + self._train.every_s
             self.progress.sample(now)
         self._observer.stands(self.progress, self._phase)
+
+    def _tell_of_steps(self, occurrence: Occurrence) -> None:
+        """Answer a worker's reports with the steps of the run, if its schedule counts them."""
+        if self._settings.learner.schedule == "constant" or not isinstance(occurrence, Said):
+            return
+        if occurrence.message["event"] in ("joined", *PROGRESS):
+            self._place.tell(occurrence.name, f"steps {self.progress.steps}")
 
     def _tell_of_a_move(self, name: str) -> None:
         """Restart the children that still use the old address of a process that moved machines."""
@@ -518,6 +527,8 @@ def worker_job(
     learner = settings.learner.model_dump(mode="json")
     if "gamma" not in settings.learner.model_fields_set:
         learner["gamma"] = settings.server.learning_rate
+    if settings.learner.schedule != "constant" and settings.learner.schedule_steps is None:
+        learner["schedule_steps"] = settings.train.steps
     wait_for_model_s = own.wait_for_model_s
     if settings.server.aggregate == "round" and "wait_for_model_s" not in own.model_fields_set:
         wait_for_model_s = 3 * settings.server.aggregate_ms / 1000

@@ -6,6 +6,7 @@ can be overwritten in place. It knows nothing of sockets, switches or servers.
 
 import dataclasses
 import json
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
@@ -17,6 +18,7 @@ Parts = list[NDArray[np.float32]]
 GradientKind = Literal["accumulated", "gradient"]
 Device = Literal["auto", "cpu", "cuda"]
 OnRefused = Literal["continue", "reset"]
+Schedule = Literal["constant", "linear", "cosine"]
 
 
 class LearnerError(Exception):
@@ -72,6 +74,14 @@ class LearnerConfig:
     learning_rate: float = 2e-3
     """Adam's step size in the local epochs; the server's factor is separate."""
 
+    schedule: Schedule = "constant"
+    """How ``learning_rate`` goes down to a hundredth: not at all, along a line, or along a half
+    cosine. All workers count the environment steps of the whole run, also after a resume."""
+
+    schedule_steps: int | None = None
+    """Environment steps of all workers together at which ``schedule`` ends. auto: the run's
+    ``train.steps``. A worker that no run started counts its own."""
+
     gamma: float = 1.0
     """The server's factor (``server.learning_rate``; gamma of OLAF §2.1). A local change is divided
     by it, so that the server applies the whole change with any factor."""
@@ -126,8 +136,29 @@ class LearnerConfig:
         """Passes over the steps of a turn; each may be an update of its own."""
         return 1 if self.gradient_kind == "gradient" else self.epochs
 
-    def check(self) -> "LearnerConfig":
-        """Return self, or raise ``LearnerError`` with the key and its allowed values."""
+    def check(self, given: Collection[str] = ()) -> "LearnerConfig":
+        """Return self, or raise ``LearnerError`` with the key and its allowed values.
+
+        given: the keys that the user wrote. None of them may be without effect (`INEFFECTIVE`).
+        """
+        self._check_ranges()
+        choices = {
+            "learner": ("numpy", "torch"),
+            "device": ("auto", "cpu", "cuda"),
+            "gradient_kind": ("accumulated", "gradient"),
+            "schedule": ("constant", "linear", "cosine"),
+        }
+        for key, allowed in choices.items():
+            if getattr(self, key) not in allowed:
+                raise LearnerError(f"{key} = {getattr(self, key)!r}: one of {', '.join(allowed)}")
+        if self.device == "cuda" and self.learner != "torch":
+            raise LearnerError(
+                "device = 'cuda': needs learner = 'torch'; the numpy learner has no GPU"
+            )
+        self._check_effects(given)
+        return self
+
+    def _check_ranges(self) -> None:
         positive = (
             "environments steps_per_update epochs minibatch learning_rate gamma strength "
             "max_gradient_norm clip importance_clip"
@@ -145,25 +176,65 @@ class LearnerConfig:
             raise LearnerError(f"episodes_per_update = {self.episodes_per_update}: 0 is off")
         if not self.hidden or min(self.hidden) < 1:
             raise LearnerError(f"hidden = {self.hidden}: one width above 0 for each layer")
-        if self.reward_scale is not None and not self.reward_scale > 0:
-            raise LearnerError(f"reward_scale = {self.reward_scale}: must be above 0, or none")
-        choices = {
-            "learner": ("numpy", "torch"),
-            "device": ("auto", "cpu", "cuda"),
-            "gradient_kind": ("accumulated", "gradient"),
-        }
-        for key, allowed in choices.items():
-            if getattr(self, key) not in allowed:
-                raise LearnerError(f"{key} = {getattr(self, key)!r}: one of {', '.join(allowed)}")
-        if self.device == "cuda" and self.learner != "torch":
-            raise LearnerError(
-                "device = 'cuda': needs learner = 'torch'; the numpy learner has no GPU"
-            )
-        return self
+        for key in ("reward_scale", "schedule_steps"):
+            value = getattr(self, key)
+            if value is not None and not value > 0:
+                raise LearnerError(f"{key} = {value}: must be above 0, or auto")
+
+    def _check_effects(self, given: Collection[str]) -> None:
+        """Raise ``LearnerError`` for a key that another key makes useless."""
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        for keys, other, is_useless, mend in INEFFECTIVE:
+            if not is_useless(self):
+                continue
+            for key in keys:
+                value = getattr(self, key)
+                if value != defaults[key] and (key in given or key in ALWAYS_GIVEN):
+                    raise LearnerError(
+                        f"{key} = {value!r} has no effect with {other} = "
+                        f"{getattr(self, other)!r}: {mend}, or leave {key} out"
+                    )
 
     def replaced(self, **changes: object) -> "LearnerConfig":
         """A checked copy with ``changes``."""
         return dataclasses.replace(self, **changes).check()  # type: ignore[arg-type]
+
+
+INEFFECTIVE: tuple[tuple[tuple[str, ...], str, Callable[[LearnerConfig], bool], str], ...] = (
+    (("module",), "learner", lambda of: of.learner != "torch", "set learner to torch"),
+    (
+        ("schedule_steps",),
+        "schedule",
+        lambda of: of.schedule == "constant",
+        "set schedule to linear or cosine",
+    ),
+    (("hidden", "log_std"), "module", lambda of: bool(of.module), "choose it in your network"),
+    (
+        ("steps_per_update",),
+        "episodes_per_update",
+        lambda of: of.episodes_per_update > 0,
+        "set episodes_per_update to 0",
+    ),
+    (
+        (
+            "epochs",
+            "minibatch",
+            "learning_rate",
+            "schedule",
+            "strength",
+            "max_gradient_norm",
+            "adam_beta1",
+            "adam_beta2",
+        ),
+        "gradient_kind",
+        lambda of: of.gradient_kind == "gradient",
+        "set gradient_kind to accumulated",
+    ),
+)
+"""Keys, another key, when the other key makes them useless, and what to do about it."""
+
+ALWAYS_GIVEN = ("module", "schedule_steps")
+"""Keys that are off by default: whoever sets them wants their effect."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +281,7 @@ class Iteration:
     """Means over the last epoch: ``policy``, ``value``, ``entropy``, ``kl`` (approximate, from the
     policy that the epoch began with), ``clipped`` (share of the steps outside PPO's bound), and
     ``gradient_norm`` (before its limit). Of the whole turn: ``explained_variance`` (of the value
-    head on the returns). ``learning_rate`` is Adam's; it is missing if no Adam runs
+    head on the returns). ``learning_rate`` is Adam's now; it is missing if no Adam runs
     (``gradient_kind``)."""
 
     @property
@@ -222,6 +293,10 @@ class Iteration:
 @runtime_checkable
 class Learner(Protocol):
     """A worker's learner (OLAF §2.1)."""
+
+    steps_of_run: Callable[[], int]
+    """Environment steps of all workers so far, for the schedule of the learning rate; may be set. A
+    learner that nobody tells of others counts its own."""
 
     @property
     def parameters(self) -> int:

@@ -208,18 +208,26 @@ class LocalJob:
         self._order = 0
         self._waiting: dict[int, tuple[int, Act]] = {}
         """Waiting worker -> (order of the event that ends its wait, what follows)."""
+        self._steps = 0
+        """Environment steps of all workers."""
         seed = config.learner.seed
         seed_everything(seed, 0)
         with ExitStack() as made:
+            learners = [
+                made.enter_context(closing(make_learner(config.learner, worker)))
+                for worker in range(config.workers)
+            ]
+            for learner in learners:
+                learner.steps_of_run = lambda: self._steps
             self._loops = [
                 Loop(
-                    made.enter_context(closing(make_learner(config.learner, worker))),
+                    learner,
                     VirtualConnection(self.job, worker),
                     worker=worker,
                     config=config.loop,
                     clock=self.now,
                 )
-                for worker in range(config.workers)
+                for worker, learner in enumerate(learners)
             ]
             self._learners = made.pop_all()
         self._turns = [config.compute.turns(seed, worker) for worker in range(config.workers)]
@@ -277,6 +285,7 @@ class LocalJob:
 
     def _collect(self, worker: int) -> None:
         steps = self._loops[worker].collect()
+        self._steps += steps
         collecting_s, learning_s = self._turns[worker].next(steps)
         speed = self._speeds[worker]
         self._pass_s[worker] = learning_s / speed / self.config.learner.passes

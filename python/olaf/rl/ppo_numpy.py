@@ -24,6 +24,7 @@ from olaf.rl.distributions import draw, likeliest, log_probability, valid
 from olaf.rl.environments import RunningScale, known_reward_scale
 from olaf.rl.learner import Iteration, LearnerConfig, Parts
 from olaf.rl.objective import Batch, objective
+from olaf.rl.schedules import rate
 
 
 class NumpyLearner:
@@ -66,6 +67,10 @@ class NumpyLearner:
         self._running = RunningScale(config.environments, config.discount)
         self._last_reward: float | None = None
         self._turn: Turn | None = None
+        self._steps = 0
+        self._rate = config.learning_rate
+        self.steps_of_run: Callable[[], int] = lambda: self._steps
+        """See `Learner.steps_of_run`."""
         try:
             self._start()
         except BaseException:
@@ -168,6 +173,7 @@ class NumpyLearner:
         rollout, actions, log_probabilities = self._collect()
         reward = self._reward(rollout.episode_rewards)
         seconds = self._clock() - begin
+        self._steps += rollout.rewards.size
         self._turn = Turn(rollout, actions, log_probabilities, reward, seconds, self.config.passes)
         return rollout.rewards.size
 
@@ -183,10 +189,11 @@ class NumpyLearner:
             turn.explained = explained_variance(turn.batch.advantages, turn.batch.returns)
         batch = turn.batch
         count = turn.left if passes is None else min(passes, turn.left)
+        self._rate = rate(self.config, self.steps_of_run())
         update, losses = self._learn(batch, count)
         losses["explained_variance"] = turn.explained
         if self.config.gradient_kind == "accumulated":
-            losses["learning_rate"] = self.config.learning_rate
+            losses["learning_rate"] = self._rate
         turn.left -= count
         if not turn.left:
             self._turn = None
@@ -327,7 +334,7 @@ class NumpyLearner:
                     total[name] = total.get(name, 0.0) + value / len(epoch)
                 if norm > config.max_gradient_norm:
                     gradient *= np.float32(config.max_gradient_norm / norm)
-                self._adam.step(self.weights, gradient, config.learning_rate)
+                self._adam.step(self.weights, gradient, self._rate)
         settle(self.weights, before, self._update, config)
         return [self._update], total
 

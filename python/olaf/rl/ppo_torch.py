@@ -181,6 +181,8 @@ class TorchLearner(NumpyLearner):
             losses["gradient_norm"] = squares**0.5
             return self._updates, losses
         before = [part.copy() for part in self._parts]
+        for group in self._optimiser.param_groups:
+            group["lr"] = self._rate
         total: dict[str, float] = {}
         for epoch in self._epochs(batch, passes):
             total = {}
