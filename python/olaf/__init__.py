@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from olaf.localjob import LocalJob, local
     from olaf.parameters import snapshot
     from olaf.rule import Rule
+    from olaf.runs.calls import TrainEvaluation, TrainUpdate, stop_when_stalled
 
 __all__ = [
     "Connection",
@@ -38,13 +39,16 @@ __all__ = [
     "SumConnection",
     "SumError",
     "SumFuture",
+    "TrainEvaluation",
     "TrainResult",
+    "TrainUpdate",
     "UnreachableError",
     "__version__",
     "connect",
     "connect_sum",
     "local",
     "snapshot",
+    "stop_when_stalled",
     "train",
 ]
 
@@ -54,6 +58,9 @@ _HOMES = {
     "Rule": "olaf.rule",
     "TrainResult": "olaf.api",
     "train": "olaf.api",
+    "TrainEvaluation": "olaf.runs.calls",
+    "TrainUpdate": "olaf.runs.calls",
+    "stop_when_stalled": "olaf.runs.calls",
     "connect": "olaf.connection",
     "SumConnection": "olaf.collective",
     "SumFuture": "olaf.collective",

@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 if TYPE_CHECKING:
     from olaf.jobs.settings import Settings
     from olaf.lines import Control
-    from olaf.runs.session import Run
+    from olaf.runs.calls import Calls, OnEvaluation, OnUpdate, TrainEvaluation
+    from olaf.runs.session import Observe, Run
 
 Display = Literal["auto", "live", "lines", "quiet"]
 DISPLAYS = ("auto", "live", "lines", "quiet")
@@ -38,7 +40,8 @@ class TrainResult:
     """The result of a training, and its files. ``print(result)`` is one line."""
 
     outcome: str
-    """``reached``, ``updates``, ``steps``, ``time``, ``done`` or ``failed``."""
+    """``reached``, ``updates``, ``steps``, ``time``, ``done``, ``stopped`` (a function of yours
+    ended the run) or ``failed``."""
     reason: str
     """The outcome in a sentence."""
     ok: bool
@@ -60,6 +63,10 @@ class TrainResult:
     """The report page, for a browser."""
     model: Path | None
     """The learnt model; `olaf evaluate` and `olaf export` read it."""
+    evaluations: list[TrainEvaluation] = field(repr=False)
+    """The evaluations of the model while it trained (``evaluate_every``)."""
+    best_model: Path | None
+    """The model with the best evaluation; None if there was none."""
     record: dict[str, Any] = field(repr=False)
     """Everything in ``run.json``."""
 
@@ -88,6 +95,8 @@ def train(
     config: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
     display: Display = "auto",
+    on_update: OnUpdate | None = None,
+    on_evaluation: OnEvaluation | None = None,
     **options: Any,
 ) -> TrainResult:
     """Train as the command `olaf train` does, and wait for the end. ::
@@ -104,6 +113,13 @@ def train(
     run, "lines" prints a line every two seconds, "quiet" prints nothing; "auto" is "live" on a
     terminal and "lines" elsewhere. options: every other option of the command, with ``_`` for
     ``-``: ``clusters=4``, ``learner="torch"``, ``local=True``.
+
+    on_update: a function that is called with a `TrainUpdate` for every sample of the run
+    (`train.every_s`, 0.5 s). on_evaluation: one that is called with a `TrainEvaluation` after each
+    evaluation (``evaluate_every=N``). Both are called in this process and thread. A function that
+    takes long holds up no worker; it then gets the newest state. If it returns False, the run ends
+    in order, with outcome ``stopped``. If it raises, the run ends in order, and the exception
+    passes through. See `stop_when_stalled`.
 
     The processes end with the call, however it ends. Ctrl-C, or the stop button of a notebook, ends
     the run in order, writes its files, and then raises KeyboardInterrupt.
@@ -133,13 +149,16 @@ def train(
     chosen = _chosen(given) | _settings(settings or {})
     file = None if config is None else Path(config)
 
-    def run(control: Control) -> Run:
+    def run(control: Control, calls: Calls) -> Run:
+        def observe(told: Settings) -> AbstractContextManager[Any]:
+            return _observer(told, display, calls)
+
         if resume is None:
-            return _start(file, chosen, display, control)
-        return _resume(Path(resume), file, chosen, display, control)
+            return _start(file, chosen, observe, control)
+        return _resume(Path(resume), file, chosen, observe, control)
 
     with _same_environment():
-        return _result(_interruptible(run))
+        return _result(_interruptible(run, on_update, on_evaluation))
 
 
 def _chosen(given: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
@@ -174,19 +193,19 @@ def _settings(settings: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
 
 
 def _start(
-    file: Path | None, chosen: dict[str, tuple[str, Any]], display: Display, control: Control
+    file: Path | None, chosen: dict[str, tuple[str, Any]], observe: Observe, control: Control
 ) -> Run:
     from olaf.jobs.reading import read_settings
     from olaf.runs.running import start
 
-    return start(read_settings(file, chosen), lambda told: _observer(told, display), control)
+    return start(read_settings(file, chosen), observe, control)
 
 
 def _resume(
     named: Path,
     file: Path | None,
     chosen: dict[str, tuple[str, Any]],
-    display: Display,
+    observe: Observe,
     control: Control,
 ) -> Run:
     from olaf.jobs.reading import read_settings
@@ -206,10 +225,13 @@ def _resume(
         earlier = read_journal(folder)
         settings = read_settings(None, chosen, base=resumed(folder, earlier))
         session = Session(folder, hold, earlier, control)
-        return resume(session, settings, lambda told: _observer(told, display))
+        return resume(session, settings, observe)
 
 
 def _result(run: Run) -> TrainResult:
+    from olaf.modelfile import BEST
+    from olaf.runs.calls import evaluations_of
+
     result = run.result
     file = result["model"]["file"]
     return TrainResult(
@@ -229,6 +251,8 @@ def _result(run: Run) -> TrainResult:
         folder=run.folder,
         report=run.folder / "report.html",
         model=run.folder / file if file else None,
+        evaluations=evaluations_of(run.outcome.progress.evaluations),
+        best_model=run.folder / BEST if (run.folder / BEST).exists() else None,
         record=run.record,
     )
 
@@ -247,7 +271,15 @@ class _Quiet:
 
 
 @contextlib.contextmanager
-def _observer(settings: Settings, display: Display) -> Iterator[Any]:
+def _observer(settings: Settings, display: Display, calls: Calls) -> Iterator[Any]:
+    from olaf.runs.session import Everyone
+
+    with _display(settings, display) as shown:
+        yield Everyone([shown, calls])
+
+
+@contextlib.contextmanager
+def _display(settings: Settings, display: Display) -> Iterator[Any]:
     if display == "quiet":
         yield _Quiet()
     elif display == "live" or (display == "auto" and sys.stdout.isatty()):
@@ -267,30 +299,42 @@ def _observer(settings: Settings, display: Display) -> Iterator[Any]:
 # Ending.
 
 
-def _interruptible(run: Callable[[Control], T]) -> T:
-    """Run in a separate thread, so that an interrupt at any moment ends the run in order."""
+def _interruptible(
+    run: Callable[[Control, Calls], T],
+    on_update: OnUpdate | None,
+    on_evaluation: OnEvaluation | None,
+) -> T:
+    """Run in a separate thread, so that an interrupt at any moment ends the run in order.
+
+    Meanwhile this thread calls the functions of the caller.
+    """
     from olaf.lines import Control
     from olaf.outcome import failure_of
+    from olaf.runs.calls import Calls
 
     control, ended = Control(), threading.Event()
+    calls = Calls(on_update, on_evaluation, control)
     results: list[T] = []
     errors: list[BaseException] = []
 
     def work() -> None:
         try:
-            results.append(run(control))
+            results.append(run(control, calls))
         except BaseException as error:
             errors.append(error)
         finally:
             ended.set()
+            calls.end()
 
     threading.Thread(target=work, name="olaf.train", daemon=True).start()
     try:
-        ended.wait()  # not join(): Python 3.11 marks a thread as ended if its join is interrupted
+        calls.wait()  # not join(): Python 3.11 marks a thread as ended if its join is interrupted
     except KeyboardInterrupt:
         control.stop("KeyboardInterrupt")
         ended.wait()  # cannot be interrupted again
         raise
+    if calls.error is not None:
+        raise calls.error
     if errors:
         failure = failure_of(errors[0])
         if failure is None:

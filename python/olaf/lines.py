@@ -133,6 +133,8 @@ class Control:
         self.finishing = False
         self.beginning = False
         self.why = ""
+        self.concluded = ""
+        """Why a run has done enough, if its caller says so; see `conclude`."""
         self.updates_allowed = 0
         """For a worker with a ration: updates that it may push in all."""
         self.steps_of_run = 0
@@ -190,6 +192,11 @@ class Control:
         if not self.stopping:
             self.why = why
             self.stopping = True
+        self._wake()
+
+    def conclude(self, why: str) -> None:
+        """End a run in order, as its limits do; the first reason is kept."""
+        self.concluded = self.concluded or why
         self._wake()
 
     def _caught(self, number: int, frame: FrameType | None) -> None:

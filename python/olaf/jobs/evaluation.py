@@ -50,8 +50,11 @@ class Evaluation:
 
 
 def best_of(evaluations: Iterable[Evaluation]) -> Evaluation | None:
-    """The evaluation with the largest greedy mean, and the first of them if there are several."""
-    return max(evaluations, key=lambda one: one.greedy.mean, default=None)
+    """The evaluation with the largest greedy mean; if several have it, the largest sampled one.
+
+    The first of them, if they are equal in both.
+    """
+    return max(evaluations, key=lambda one: (one.greedy.mean, one.sampled.mean), default=None)
 
 
 def sentence(evaluation: Evaluation, *, is_best: bool) -> str:

@@ -37,11 +37,18 @@ class Limits:
 
     def enough(self, now_s: float) -> Verdict | None:
         """The reason to stop, if there is one at ``now_s`` seconds of the run."""
-        progress, train, goal = self._progress, self._train, self.goal
+        progress, goal = self._progress, self.goal
         if goal is not None and progress.reward is not None and progress.reward >= goal:
             return "reached", f"mean reward {score(progress.reward)} >= {goal:g}", Exit.OK
         if self._control.stopping:
             return "interrupted", f"stopped by {self._control.why}", Exit.INTERRUPTED
+        if self._control.concluded:
+            return "stopped", self._control.concluded, Exit.OK
+        return self._spent(now_s)
+
+    def _spent(self, now_s: float) -> Verdict | None:
+        """The budget that is used up: updates, steps or time."""
+        progress, train = self._progress, self._train
         if train.updates is not None and progress.updates >= train.updates:
             return self.ran_out("updates", f"{counted(progress.updates, 'update')} pushed")
         if train.steps is not None and progress.steps >= train.steps:

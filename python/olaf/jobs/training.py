@@ -57,7 +57,10 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended. ``kind``: reached, updates, steps, time, done, interrupted or failed."""
+    """How a run ended. ``kind``: reached, updates, steps, time, done, stopped, interrupted, failed.
+
+    stopped: a function that `olaf.train` calls said so.
+    """
 
     kind: str
     reason: str

@@ -32,7 +32,7 @@ from olaf.runs.session import (
 FOLDER = "against-local"
 """Name of the baseline's folder inside the run's."""
 
-SKIPPED = ("interrupted", "failed")
+SKIPPED = ("interrupted", "failed", "stopped")
 """A run that ended like this is not compared."""
 
 
