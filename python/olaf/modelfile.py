@@ -21,8 +21,30 @@ Arrays = Mapping[str, NDArray[np.float32]]
 
 CHECKPOINT = "checkpoint.npz"
 
-
 MODEL = "model.npz"
+
+OBSERVATIONS = "observations.moments"
+"""Array of a model that normalises its observations: see `olaf.rl.moments`."""
+
+REWARDS = "rewards.moments"
+"""Array of a model that scales its rewards by their spread. It only matters in training."""
+
+
+class NotFiniteError(ValueError):
+    """The model has a value that is not a finite number; the message names array and value."""
+
+
+def check_finite(arrays: Arrays, what: str) -> None:
+    """Raise NotFiniteError if a value is not finite. ``what``: the sentence's first words."""
+    for name, array in arrays.items():
+        if np.isfinite(array).all():
+            continue
+        flat = np.ravel(array)
+        (bad,) = np.nonzero(~np.isfinite(flat))
+        raise NotFiniteError(
+            f"{what}: the array {name!r} has {len(bad)} of {flat.size} values that are not finite "
+            f"({flat[bad[0]]})"
+        )
 
 
 BEST = "best.npz"
@@ -30,7 +52,11 @@ BEST = "best.npz"
 
 
 def write_model(file: Path, version: int, arrays: Arrays, **metadata: Any) -> None:
-    """Write a model in one step, as a checkpoint without a server's counts: `checkpoint.load`."""
+    """Write a model in one step, as a checkpoint without a server's counts: `checkpoint.load`.
+
+    Raises NotFiniteError, and leaves an earlier file as it is, if the model is not finite.
+    """
+    check_finite(arrays, f"{file} is not written")
     file.parent.mkdir(parents=True, exist_ok=True)
     about = {
         "format": checkpoint.FORMAT,
@@ -87,18 +113,44 @@ def write_named(
 
 
 def read_model(file: Path) -> checkpoint.Checkpoint:
-    """Read a model, or a checkpoint. Raises RunError with the reason where it cannot be read."""
+    """Read a model, or a checkpoint.
+
+    Raises RunError with the reason if it cannot be read, or is not finite.
+    """
     try:
-        return checkpoint.load(file)
+        saved = checkpoint.load(file)
+        check_finite(saved.arrays, f"{file} is not a finite model")
+        return saved
     except OSError as error:
         raise RunError(f"{file}: {error.strerror}", Exit.USAGE) from None
-    except checkpoint.CheckpointError as error:
+    except (checkpoint.CheckpointError, NotFiniteError) as error:
         raise RunError(str(error), Exit.USAGE) from None
 
 
+def normalises(saved: checkpoint.Checkpoint) -> dict[str, Any]:
+    """``normalise`` and ``scales`` of the learner that made a model; nothing if it has no names."""
+    if len(saved.arrays) < 2:
+        return {}
+    moments = saved.arrays.get(OBSERVATIONS)
+    if moments is None:
+        return {"normalise": "off"}
+    return {"normalise": "on", "scales": tuple(moments[:, 3:].ravel().tolist())}
+
+
 def put_into(learner: Any, saved: checkpoint.Checkpoint) -> None:
-    """Write the saved model into a learner's weights. Raises RunError where it does not fit."""
-    flat = saved.parameters
+    """Write the saved model into a learner's weights. Raises RunError where it does not fit.
+
+    A learner that needs no scale of rewards ignores that of the model, and one that needs it starts
+    anew where the model has none.
+    """
+    arrays = dict(saved.arrays)
+    if len(arrays) > 1:  # else it has no names
+        own = learner.named_parts().get(REWARDS)
+        if own is None:
+            arrays.pop(REWARDS, None)
+        else:
+            arrays.setdefault(REWARDS, own)
+    flat = np.concatenate([np.ravel(array) for array in arrays.values()])
     if flat.size != learner.parameters:
         shape = learner.spaces.observation_shape
         raise RunError(

@@ -11,7 +11,6 @@ from gymnasium import spaces
 from olaf.rl import LearnerConfig, make_learner
 from olaf.rl.collecting import Collector, numbers_of
 from olaf.rl.environments import (
-    RunningScale,
     UnusableEnvironmentError,
     describe,
     known_reward_scale,
@@ -161,23 +160,6 @@ def test_a_rollout_by_episodes_grows_as_far_as_it_takes() -> None:
     assert len(rollout.episode_rewards) == 600
     assert rollout.rewards.shape == (2400, 1)
     assert rollout.observations[2399, 0, 0] == 3
-
-
-def test_running_scale_is_one_over_the_spread_of_returns() -> None:
-    rng = np.random.default_rng(7)
-    scale, discounted, seen = RunningScale(2, 0.9), np.zeros(2), []
-    assert scale.factor == 1.0
-    for _ in range(20):
-        rewards, ends = (
-            5 * rng.standard_normal((30, 2)).astype(np.float32),
-            rng.random((30, 2)) < 0.1,
-        )
-        scale.see(rewards, ends)
-        for reward, end in zip(rewards, ends, strict=True):
-            discounted = discounted * 0.9 + reward
-            seen.append(discounted)
-            discounted = np.where(end, 0.0, discounted)
-    assert scale.factor == pytest.approx(1 / np.std(seen), rel=1e-6)
 
 
 def test_known_scales_go_by_name_whatever_the_version() -> None:

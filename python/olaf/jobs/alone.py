@@ -183,13 +183,14 @@ class TrainingAlone:
 
     def _save(self, learner: Any, file: Path) -> str | None:
         """Write the model. On an error keep the previous file and return the message."""
-        from olaf.modelfile import write_model
+        from olaf.modelfile import NotFiniteError, write_model
         from olaf.rl.learner import named_parts
 
         try:
             write_model(file, self.progress.local_version or 0, named_parts(learner))
-        except OSError as error:
-            text = f"{file} could not be written: {error.strerror or error}"
+        except (OSError, NotFiniteError) as error:
+            why = getattr(error, "strerror", None) or error
+            text = f"{file} could not be written: {why}"
             happening = Happening(self._now(), "run", text, trouble=True)
             self.progress.happenings.append(happening)
             self._observer.happened(happening)

@@ -7,6 +7,7 @@ model then sets the size of the queue.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from olaf.jobs.section import Section
 from olaf.jobs.settings import Settings, WorkerSettings
@@ -32,10 +33,12 @@ def rehearse(settings: Settings) -> Settings:
         os.environ.setdefault(name, value)
     try:
         fields = settings.learner.model_dump()
-        fields["hidden"] = tuple(fields["hidden"])
         learner = make_learner(LearnerConfig(**fields, seed=settings.train.seed))
     except LearnerError as error:
         raise RunError(str(error), Exit.USAGE) from None
+    # What was measured here counts for all workers.
+    measured = {key: getattr(learner.config, key) for key in ("normalise", "scales")}
+    settings = with_learner(settings, **measured)
     segments = -(-learner.parameters // _segment_lanes(settings.worker))
     queues: dict[str, Section] = {
         name: queue.model_copy(update={"slots": UPDATES_IN_QUEUE * segments})
@@ -68,6 +71,11 @@ def with_power(settings: Settings) -> Settings:
         return settings
     fresher = server.model_copy(update={"staleness_power": PASSES_POWER})
     return settings.model_copy(update={"server": fresher})
+
+
+def with_learner(settings: Settings, **fields: Any) -> Settings:
+    """The settings with fields of the learner that the user need not have set."""
+    return settings.model_copy(update={"learner": settings.learner.model_copy(update=fields)})
 
 
 def _segment_lanes(worker: WorkerSettings) -> int:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
@@ -216,39 +215,3 @@ def reward_threshold(name: str) -> float | None:
 def known_reward_scale(name: str) -> float | None:
     """Return the factor that suits an environment's rewards, or None if it is unknown."""
     return REWARD_SCALES.get(name.rsplit(":", 1)[-1].rsplit("-v", 1)[0])
-
-
-class RunningScale:
-    """Factor on rewards: 1 divided by the spread of the discounted returns so far.
-
-    For environments without a known scale. Each worker has its own. The environments are the same,
-    so the factors agree within a few episodes.
-    """
-
-    def __init__(self, environments: int, discount: float) -> None:
-        self._discount = discount
-        self._returns = np.zeros(environments)
-        self._count = 0
-        self._mean = 0.0
-        self._squares = 0.0
-
-    def see(self, rewards: NDArray[np.float32], done: NDArray[np.bool_]) -> None:
-        """Take in a rollout: rewards and ends of episodes, both ``(steps, environments)``."""
-        seen = np.empty(rewards.shape)
-        for turn, (reward, end) in enumerate(zip(rewards, done, strict=True)):
-            self._returns = seen[turn] = self._returns * self._discount + reward
-            self._returns = np.where(end, 0.0, self._returns)
-        count, mean = seen.size, float(seen.mean())
-        total = self._count + count
-        apart = mean - self._mean
-        # Chan's rule: counts, means and sums of squares of two sets give those of both together.
-        self._squares += float(seen.var()) * count + apart * apart * self._count * count / total
-        self._mean += apart * count / total
-        self._count = total
-
-    @property
-    def factor(self) -> float:
-        """The present factor; 1 before the first rollout."""
-        if self._count < 2 or self._squares <= 0:
-            return 1.0
-        return float(1.0 / (np.sqrt(self._squares / self._count) + 1e-8))

@@ -19,6 +19,7 @@ GradientKind = Literal["accumulated", "gradient"]
 Device = Literal["auto", "cpu", "cuda"]
 OnRefused = Literal["continue", "reset"]
 Schedule = Literal["constant", "linear", "cosine"]
+Normalise = Literal["auto", "on", "off"]
 
 
 class LearnerError(Exception):
@@ -120,6 +121,15 @@ class LearnerConfig:
     known scale, or else a running normalisation of the discounted return, see
     ``environments.py``."""
 
+    normalise: Normalise = "auto"
+    """Normalise each feature of the observations by the mean and the spread that all workers have
+    seen; the model carries them. ``auto``: on if the root mean square of some feature is above 10
+    or below 0.02 in the first 256 steps, without being constant; never for images."""
+
+    scales: tuple[float, ...] = ()
+    """For ``normalise``: a rough mean and a rough spread of each feature in turn, the same for all
+    workers. Empty: measured before the run, in the first 256 steps."""
+
     log_std: float = 0.0
     """First logarithm of the standard deviation of continuous actions, which range from -1 to 1."""
 
@@ -136,6 +146,15 @@ class LearnerConfig:
         """Passes over the steps of a turn; each may be an update of its own."""
         return 1 if self.gradient_kind == "gradient" else self.epochs
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))  # JSON and TOML have lists
+        object.__setattr__(self, "scales", tuple(self.scales))
+
+    @property
+    def is_resolved(self) -> bool:
+        """True if nothing about ``normalise`` is left to be measured."""
+        return self.normalise == "off" or (self.normalise == "on" and bool(self.scales))
+
     def check(self, given: Collection[str] = ()) -> "LearnerConfig":
         """Return self, or raise ``LearnerError`` with the key and its allowed values.
 
@@ -143,6 +162,7 @@ class LearnerConfig:
         """
         self._check_ranges()
         choices = {
+            "normalise": ("auto", "on", "off"),
             "learner": ("numpy", "torch"),
             "device": ("auto", "cpu", "cuda"),
             "gradient_kind": ("accumulated", "gradient"),
@@ -180,6 +200,7 @@ class LearnerConfig:
             value = getattr(self, key)
             if value is not None and not value > 0:
                 raise LearnerError(f"{key} = {value}: must be above 0, or auto")
+        self._check_scales()
 
     def _check_effects(self, given: Collection[str]) -> None:
         """Raise ``LearnerError`` for a key that another key makes useless."""
@@ -194,6 +215,12 @@ class LearnerConfig:
                         f"{key} = {value!r} has no effect with {other} = "
                         f"{getattr(self, other)!r}: {mend}, or leave {key} out"
                     )
+
+    def _check_scales(self) -> None:
+        if len(self.scales) % 2 or not all(0 < scale < np.inf for scale in self.scales[1::2]):
+            raise LearnerError(
+                f"scales = {self.scales}: a mean and a spread above 0 for each feature"
+            )
 
     def replaced(self, **changes: object) -> "LearnerConfig":
         """A checked copy with ``changes``."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from olaf._olaf import VirtualJob
 from olaf.rl.compute import Compute, Steady, speeds
 from olaf.rl.learner import LearnerConfig, Parts
-from olaf.rl.making import make_learner
+from olaf.rl.making import make_learner, resolved
 from olaf.rl.seeding import seed_everything
 from olaf.rl.worker_loop import Loop, LoopConfig, Progress
 
@@ -211,10 +211,11 @@ class LocalJob:
         self._steps = 0
         """Environment steps of all workers."""
         seed = config.learner.seed
+        told = resolved(config.learner)
         seed_everything(seed, 0)
         with ExitStack() as made:
             learners = [
-                made.enter_context(closing(make_learner(config.learner, worker)))
+                made.enter_context(closing(make_learner(told, worker)))
                 for worker in range(config.workers)
             ]
             for learner in learners:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from olaf.rl.learner import Learner, LearnerConfig
+
+if TYPE_CHECKING:
+    from olaf.rl.ppo_numpy import NumpyLearner
 
 
 def make_learner(
@@ -16,7 +20,27 @@ def make_learner(
     Raises ``LearnerError``, and for an environment its subclass ``UnusableEnvironmentError``; the
     message is for people.
     """
+    return _made(resolved(config), worker, clock)
+
+
+def resolved(config: LearnerConfig) -> LearnerConfig:
+    """The checked configuration, with what ``normalise`` needs measured in the environment.
+
+    Raises ``LearnerError``.
+    """
     config.check()
+    if config.is_resolved:
+        return config
+    from olaf.rl.moments import resolve
+
+    trial = _made(config.replaced(normalise="off"), 0, None)
+    try:
+        return resolve(config, trial)
+    finally:
+        trial.close()
+
+
+def _made(config: LearnerConfig, worker: int, clock: Callable[[], float] | None) -> NumpyLearner:
     if config.learner == "torch":
         from olaf.rl.ppo_torch import TorchLearner
 

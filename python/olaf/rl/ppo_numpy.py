@@ -21,8 +21,9 @@ from olaf.rl.adam import Adam
 from olaf.rl.advantages import explained_variance, generalised_advantages
 from olaf.rl.collecting import Collector, Rollout
 from olaf.rl.distributions import draw, likeliest, log_probability, valid
-from olaf.rl.environments import RunningScale, known_reward_scale
+from olaf.rl.environments import known_reward_scale
 from olaf.rl.learner import Iteration, LearnerConfig, Parts
+from olaf.rl.moments import Carried
 from olaf.rl.objective import Batch, objective
 from olaf.rl.schedules import rate
 
@@ -64,7 +65,7 @@ class NumpyLearner:
             self.spaces.discrete,
         )
         self._scale = config.reward_scale or known_reward_scale(config.environment)
-        self._running = RunningScale(config.environments, config.discount)
+        self._carried = Carried(config, self.spaces.observation, returns=self._scale is None)
         self._last_reward: float | None = None
         self._turn: Turn | None = None
         self._steps = 0
@@ -107,15 +108,32 @@ class NumpyLearner:
     @property
     def parameters(self) -> int:
         """Number of floats of the model."""
-        return self.layout.size
+        return sum(part.size for part in self._network()) + self._carried.size
 
     def parts(self) -> Parts:
-        """Return the live weights: one float32 vector ``(parameters,)``."""
-        return [self.weights]
+        """Return the live model: the network's weights, then the moments that it carries."""
+        return [*self._network(), *self._carried.parts()]
 
     def named_parts(self) -> dict[str, NDArray[np.float32]]:
-        """Return the live weights by name, in the order of `parts`: views."""
+        """Return the live model by name, in the order of `parts`: views."""
+        return {**self._named_network(), **self._carried.named()}
+
+    def _network(self) -> Parts:
+        """The network's live weights: one float32 vector ``(layout.size,)``."""
+        return [self.weights]
+
+    def _named_network(self) -> dict[str, NDArray[np.float32]]:
         return dict(self._views)
+
+    def _inputs(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Observations as the network sees them: normalised, if the model carries moments."""
+        moments = self._carried.observations
+        return moments.normalised(observations) if moments else observations
+
+    def _take_moments(self) -> None:
+        """Use the present model's moments in `_inputs`; before this, those of an earlier one."""
+        if self._carried.observations:
+            self._carried.observations.refresh()
 
     def greedy(
         self, observations: NDArray[np.float32], masks: NDArray[np.bool_] | None = None
@@ -124,7 +142,7 @@ class NumpyLearner:
 
         masks: ``(batch, actions)``, False for invalid actions; None if all are valid.
         """
-        policy = self._outputs(observations)[:, :-1]
+        policy = self.policy(observations)[:, :-1]
         if self.spaces.continuous:
             return self.spaces.to_environment(policy)
         return self.spaces.to_environment(likeliest(valid(policy, masks), self.spaces.discrete))
@@ -139,7 +157,7 @@ class NumpyLearner:
 
         masks: as for `greedy`.
         """
-        policy = self._outputs(observations)[:, :-1]
+        policy = self.policy(observations)[:, :-1]
         noise = draw(rng, policy.shape, self.spaces.continuous)
         log_std = self._log_std()
         if log_std is not None:
@@ -149,7 +167,25 @@ class NumpyLearner:
 
     def policy(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
         """Logits or means, and in the last column the value: ``(batch, actions + 1)``."""
-        return self._outputs(observations)
+        self._take_moments()
+        return self._outputs(self._inputs(observations))
+
+    def wander(self, steps: int, seconds: float) -> NDArray[np.float32]:
+        """Play at most ``steps`` steps, and stop after ``seconds``; the observations seen.
+
+        Returns ``(rows, features)``. The learner's numbers are then no longer those of its seed.
+        """
+        config, begin = self.config, time.perf_counter()
+        few = config.replaced(steps_per_update=4 * config.environments, episodes_per_update=0)
+        found: list[NDArray[np.float32]] = []
+        self.config = few
+        try:
+            while sum(map(len, found)) < steps and time.perf_counter() < begin + seconds:
+                rollout = self._collect()[0]
+                found.append(rollout.observations.reshape(-1, self.spaces.observation))
+        finally:
+            self.config = config
+        return np.concatenate(found)
 
     def watch(self, on_steps: Callable[[int], None]) -> None:
         """Call ``on_steps`` after each row of steps, with the steps so far (`Collector.on_steps`).
@@ -191,6 +227,7 @@ class NumpyLearner:
         count = turn.left if passes is None else min(passes, turn.left)
         self._rate = rate(self.config, self.steps_of_run())
         update, losses = self._learn(batch, count)
+        update = [*update, *self._carried.step(count / self.config.passes)]
         losses["explained_variance"] = turn.explained
         if self.config.gradient_kind == "accumulated":
             losses["learning_rate"] = self._rate
@@ -222,6 +259,7 @@ class NumpyLearner:
         acted: list[NDArray[Any]] = []
         heads: list[NDArray[np.float32]] = []
         noise = np.empty((0, *width), np.float32)
+        self._take_moments()
 
         def act(
             turn: int, observations: NDArray[np.float32], masks: NDArray[np.bool_] | None
@@ -229,7 +267,7 @@ class NumpyLearner:
             nonlocal noise
             if turn % turns == 0:
                 noise = draw(self._rng, (turns, *width), spaces.continuous)
-            outputs = self._outputs(observations)
+            outputs = self._outputs(self._inputs(observations))
             log_std = self._log_std()
             head = outputs[:, :-1] if masks is None else valid(outputs[:, :-1], masks)
             heads.append(head)
@@ -255,17 +293,20 @@ class NumpyLearner:
         """
         rollout, actions = turn.rollout, turn.actions
         turns, count = rollout.rewards.shape
-        if self._scale is None:
-            self._running.see(rollout.rewards, rollout.terminated | rollout.truncated)
-        rewards = rollout.rewards * np.float32(self._scale or self._running.factor)
         seen = rollout.observations.reshape((turns + 1) * count, *rollout.observations.shape[2:])
+        factor = self._carried.see(
+            seen[: turns * count], rollout.rewards, rollout.terminated | rollout.truncated
+        )
+        rewards = rollout.rewards * np.float32(self._scale or factor)
+        self._take_moments()
+        seen = self._inputs(seen)
         outputs = self._outputs(seen)
         values = outputs[:, -1].reshape(turns + 1, count)
         following = values[1:].copy()
         if rollout.final:
             # A cut episode would have continued: bootstrap from the value of the state where it was
             # cut, not of the state after the reset.
-            cut = self._outputs(np.array([f[2] for f in rollout.final]))
+            cut = self._outputs(self._inputs(np.array([f[2] for f in rollout.final])))
             for (at, index, _), value in zip(rollout.final, cut[:, -1], strict=True):
                 following[at, index] = value
         advantages = self._advantages(

@@ -106,17 +106,12 @@ class TorchLearner(NumpyLearner):
             for part, tensor in zip(self._parts, hosted, strict=True):
                 part[...] = tensor.numpy()
 
-    @property
-    def parameters(self) -> int:
-        """Number of floats of the model: the module's trainable parameters."""
-        return sum(part.size for part in self._parts)
-
-    def parts(self) -> Parts:
-        """Return the live weights; on the CPU they share memory with the module's parameters."""
+    def _network(self) -> Parts:
+        """The live weights; on the CPU they share memory with the module's parameters."""
         return self._parts
 
-    def named_parts(self) -> dict[str, NDArray[np.float32]]:
-        """Return the live weights by name: the module's, or those of the default layout."""
+    def _named_network(self) -> dict[str, NDArray[np.float32]]:
+        """The live weights by name: the module's, or those of the default layout."""
         if self.own_module() is None:
             return self.layout.views(self._parts[0])
         names = [name for name, tensor in self.module.named_parameters() if tensor.requires_grad]

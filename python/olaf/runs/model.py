@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from olaf import checkpoint
-from olaf.modelfile import BEST, CHECKPOINT, MODEL, put_into
+from olaf.modelfile import BEST, CHECKPOINT, MODEL, normalises, put_into
 from olaf.outcome import Exit, RunError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def learner_with(
     from olaf.rl.learner import LearnerError
 
     try:
-        learner = learner_of(settings.learner.model_dump(), seed=seed)
+        learner = learner_of({**settings.learner.model_dump(), **normalises(saved)}, seed=seed)
     except LearnerError as error:
         raise RunError(str(error), Exit.USAGE) from None
     try:

@@ -12,7 +12,7 @@ from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.settings import Settings
 from olaf.jobs.training import Command, Observer, Outcome, olaf_command
 from olaf.lines import Control
-from olaf.modelfile import CHECKPOINT
+from olaf.modelfile import CHECKPOINT, normalises, read_model
 from olaf.outcome import Exit, RunError
 from olaf.runs import folder as folders
 from olaf.runs.folder import Hold
@@ -110,10 +110,18 @@ def go_on(
     nothing_left(settings, session.earlier)
     anew = nothing_kept(session.folder, settings, session.earlier)
     check_place(settings)
-    rehearsed = rehearse(settings)
+    rehearsed = rehearse(as_before(settings, session.folder))
     if (session.folder.parent / folders.LATEST).is_symlink():
         folders.show_latest(session.folder)
     return then(session.run(settings, rehearsed, observe, said=anew))
+
+
+def as_before(settings: Settings, folder: Path) -> Settings:
+    """The settings, with normalised observations if the model that the run continues has them."""
+    if not (folder / CHECKPOINT).exists():
+        return settings
+    own = settings.learner.model_copy(update=normalises(read_model(folder / CHECKPOINT)))
+    return settings.model_copy(update={"learner": own})
 
 
 def nothing_left(settings: Settings, earlier: Earlier) -> None:

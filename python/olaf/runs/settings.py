@@ -19,7 +19,14 @@ TOML = "settings.toml"
 
 Tables = dict[str, dict[str, Any]]
 
-FIXED = ("learner.environment", "learner.module", "learner.hidden", "worker.job", "train.local")
+FIXED = (
+    "learner.environment",
+    "learner.module",
+    "learner.hidden",
+    "learner.normalise",
+    "worker.job",
+    "train.local",
+)
 """Keys that cannot change from session to session: the model would no longer fit."""
 
 
