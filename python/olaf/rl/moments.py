@@ -8,16 +8,14 @@ has the reasons.
 """
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from olaf.modelfile import OBSERVATIONS, REWARDS
 from olaf.rl.learner import LearnerConfig, LearnerError, Parts
-
-if TYPE_CHECKING:
-    from olaf.rl.ppo_numpy import NumpyLearner
+from olaf.rl.spaces import Spaces
 
 UNIT = 2.0**-40
 """The count of one turn. So small a number leaves the norm of an update, on which the switch and
@@ -201,9 +199,20 @@ class Carried:
         return self._updates
 
 
+class Wanderer(Protocol):
+    """What `resolve` needs of a learner."""
+
+    @property
+    def spaces(self) -> Spaces:
+        """The environment's spaces."""
+
+    def wander(self, steps: int, seconds: float) -> NDArray[np.float32]:
+        """Play, and return the observations ``(rows, features)``."""
+
+
 def resolve(
     config: LearnerConfig,
-    learner: "NumpyLearner",
+    learner: Wanderer,
     *,
     steps: int = STEPS,
     seconds: float = SECONDS,
