@@ -15,6 +15,7 @@ from olaf.jobs.incarnation import Incarnation
 from olaf.jobs.instruments import Gathered
 from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import Ended, Occurrence, Printed, Said, Started
+from olaf.jobs.warnings import ENDLESS, ENDLESS_STEPS, Heard, Watch, endless
 from olaf.lines import clock_here
 
 RECENT_S = 5.0
@@ -216,6 +217,11 @@ class Progress:
     _settled: set[tuple[str, int]] = field(default_factory=set)
     learning: Gathered = field(init=False)
     """What the learners report of their learning."""
+    warned: dict[str, Heard] = field(default_factory=dict)
+    """The warnings of this session, by name."""
+    _watch: Watch = field(init=False)
+    _copies: int = field(init=False)
+    _to_say: deque[Happening] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
         earlier = self.earlier
@@ -227,6 +233,12 @@ class Progress:
         window = self.settings.train.reward_window
         last = earlier.episodes[-window:]
         self._window.extend(episode.reward for episode in last)
+        learner = self.settings.learner.model_dump()
+        self._copies = int(learner["environments"])
+        self._watch = Watch(
+            1 if self.settings.train.local else self.settings.train.workers,
+            learner["max_gradient_norm"],
+        )
         self.learning = Gathered(window, [e.length for e in last if e.length is not None])
 
     def take(self, occurrence: Occurrence, at_s: float) -> Happening | None:
@@ -453,6 +465,7 @@ class Progress:
             )
         if event in ("update", "turn"):
             self._count(name, incarnation, message, at_s)
+            self._look_out(name, message, at_s)
         elif event == "listening":
             self.addresses[name] = message["address"]
         elif event == "ready":
@@ -466,7 +479,7 @@ class Progress:
         elif event == "joined" and self.joined_at_s is None:
             self.joined_at_s = at_s
         if event in ROUTINE:
-            return None
+            return self._to_say.popleft() if self._to_say else None
         return self._news(name, message, at_s)
 
     def _news(self, name: str, message: Mapping[str, Any], at_s: float) -> Happening:
@@ -509,6 +522,23 @@ class Progress:
         if self.reward is not None:
             best = self.best_reward
             self.best_reward = self.reward if best is None else max(best, self.reward)
+
+    def _look_out(self, name: str, message: Mapping[str, Any], at_s: float) -> None:
+        """Warn if a number of the learners is out of its usual range."""
+        layout = self.ready.get(name, {}).get("layout") or ()
+        discrete = not any(part.endswith("log_std") for part, _ in layout)
+        losses = message.get("losses") or {}
+        for rule, text, is_over in self._watch.take(losses, self.reward, discrete=discrete):
+            if is_over:
+                self.warned[rule.name] = self.warned[rule.name]._replace(over_s=at_s)
+            else:
+                self.warned[rule.name] = Heard(rule.name, at_s, text)
+            self._to_say.append(Happening(at_s, "run", f"learning: {text}", not is_over))
+        steps = self.session_steps / self._watch.workers / self._copies
+        if not self.episodes and steps >= ENDLESS_STEPS and ENDLESS not in self.warned:
+            text = endless(steps)
+            self.warned[ENDLESS] = Heard(ENDLESS, at_s, text)
+            self._to_say.append(Happening(at_s, "run", f"learning: {text}", trouble=True))
 
     def _shares_our_clock(self, name: str) -> bool:
         """True if a worker's times are on this machine's clock."""

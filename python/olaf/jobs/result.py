@@ -63,6 +63,7 @@ def conclude(outcome: Outcome) -> Result:
             "episode_steps": progress.learning.steps,
             "episode_numbers": progress.learning.numbers,
         },
+        "warnings": [one._asdict() for one in progress.warned.values()],
         "aggregate": {
             "mode": settings.server.aggregate,
             "collections": served.get("collections", 0),
