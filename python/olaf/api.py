@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import os
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
+    from gymnasium.envs.registration import EnvSpec
+
     from olaf.jobs.settings import Settings
     from olaf.lines import Control
     from olaf.runs.calls import Calls, OnEvaluation, OnUpdate, TrainEvaluation
@@ -80,8 +83,9 @@ class TrainResult:
 
 
 def train(
-    env: str | None = None,
+    env: str | Callable[..., Any] | EnvSpec | None = None,
     *,
+    env_options: Mapping[str, Any] | None = None,
     workers: int | None = None,
     queue: str | None = None,
     slots: int | None = None,
@@ -104,7 +108,10 @@ def train(
         result = olaf.train("CartPole-v1", workers=4, until_reward=200)
         print(result.reward, result.report)
 
-    env: any id that gymnasium.make knows, or ``module:ID``.
+    env: any id that gymnasium.make knows, or ``module:ID``; or the class of an environment, or a
+    function that makes one: ``olaf.train(Dot)``, ``olaf.train(lambda: Dot(size=3))``. An id may
+    also be registered in the same script or notebook. env_options: arguments of the environment's
+    constructor, as in ``{"size": 3}``.
     workers, queue, slots, uplink, updates, until_reward, time_limit_s, seed, out: the options of
     the command; "off" if the command allows it. None uses the default. resume: continue the run in
     this folder instead, with its settings. config: a TOML file, as `olaf config` prints it.
@@ -135,6 +142,7 @@ def train(
         raise ValueError(f"display = {display!r}: must be one of {', '.join(DISPLAYS)}")
     given = {
         "env": env,
+        "env_options": dict(env_options) if env_options else None,
         "workers": workers,
         "queue": queue,
         "slots": slots,
@@ -146,19 +154,45 @@ def train(
         "out": out,
         **options,
     }
-    chosen = _chosen(given) | _settings(settings or {})
-    file = None if config is None else Path(config)
+    with _packed(env, resume) as named, _same_environment():
+        chosen = _chosen({**given, "env": named}) | _settings(settings or {})
+        file = None if config is None else Path(config)
 
-    def run(control: Control, calls: Calls) -> Run:
-        def observe(told: Settings) -> AbstractContextManager[Any]:
-            return _observer(told, display, calls)
+        def run(control: Control, calls: Calls) -> Run:
+            def observe(told: Settings) -> AbstractContextManager[Any]:
+                return _observer(told, display, calls)
 
-        if resume is None:
-            return _start(file, chosen, observe, control)
-        return _resume(Path(resume), file, chosen, observe, control)
+            if resume is None:
+                return _start(file, chosen, observe, control)
+            return _resume(Path(resume), file, chosen, observe, control)
 
-    with _same_environment():
         return _result(_interruptible(run, on_update, on_evaluation))
+
+
+@contextlib.contextmanager
+def _packed(env: Any, resume: str | Path | None) -> Iterator[str | None]:
+    """The name of an environment; one that only this process knows is written to a file."""
+    known = sys.modules.get("gymnasium")
+    if isinstance(env, str) and known is not None and env in known.registry:
+        # Gymnasium's own ids are known to every process, others perhaps only to this one.
+        spec = known.registry[env]
+        made_by = spec.entry_point
+        if not (isinstance(made_by, str) and made_by.startswith("gymnasium.")):
+            env = spec
+    if env is None or isinstance(env, str):
+        yield env
+        return
+    if resume is not None:
+        raise ValueError("env does not go with resume: a run continues with its own environment")
+    from olaf.rl.learner import LearnerError
+    from olaf.rl.packed import pack
+
+    with tempfile.TemporaryDirectory(prefix="olaf-") as folder:
+        try:
+            named = pack(env, Path(folder))
+        except LearnerError as error:
+            raise ValueError(str(error)) from error
+        yield named
 
 
 def _chosen(given: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:

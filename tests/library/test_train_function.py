@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -103,3 +104,74 @@ def test_an_interrupt_ends_the_run_in_order_and_keeps_what_it_leaves(tmp_path: P
     assert run.returncode == 0
     assert (out / "report.html").exists()
     assert (out / "model.npz").exists()
+
+
+OWN = """
+import functools, json, sys
+import gymnasium as gym, numpy as np
+import olaf
+
+class Dot(gym.Env):
+    observation_space = gym.spaces.Box(-9, 9, (1,))
+    action_space = gym.spaces.Discrete(2)
+    def __init__(self, size=2):
+        self.size = size
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        return np.zeros(1, np.float32), {}
+    def step(self, action):
+        self.steps += 1
+        return np.zeros(1, np.float32), float(self.size), self.steps == 4, False, {}
+
+gym.register("here/Dot-v7", Dot, kwargs={"size": 5})
+how = dict(workers=2, updates=4, until_reward="off", display="quiet", settings={
+    "learner.steps_per_update": 40, "learner.environments": 2, "train.every_s": 0.1})
+
+if __name__ == "__main__":
+    given = [(Dot, {"size": 3}), (lambda: Dot(size=4), None), ("here/Dot-v7", None)]
+    which = int(sys.argv[1])
+    env, options = given[which]
+    result = olaf.train(env, env_options=options, local=which > 0, **how)
+    print(json.dumps([result.reward, str(result.folder), result.record["result"]["environment"]]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("which", "reward", "name"), [(0, 12, "Dot"), (1, 16, "environment"), (2, 20, "here/Dot-v7")]
+)
+def test_environments_of_a_script_are_trained_on_resumed_and_evaluated(
+    tmp_path: Path, which: int, reward: float, name: str
+) -> None:
+    (tmp_path / "script.py").write_text(OWN)
+
+    def python(*argv: str) -> str:
+        ran = subprocess.run(
+            [sys.executable, *argv],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+    mean, folder, shown = json.loads(python("script.py", str(which)))
+    assert (mean, shown) == (reward, name)
+    moved = (tmp_path / folder).rename(tmp_path / "moved")
+    told = ("-m", "olaf")
+    found = json.loads(python(*told, "evaluate", str(moved), "--episodes=2", "--json"))
+    assert found["mean"] == reward
+    if which > 0:
+        return
+    again = python(*told, "train", "--resume", str(moved), "--updates=12", "--json")
+    assert json.loads(again.splitlines()[-1])["reward"]["mean"] == reward
+
+
+def test_an_environment_that_is_made_already_is_refused() -> None:
+    import gymnasium as gym
+
+    with gym.make("CartPole-v1") as env, pytest.raises(ValueError, match="give what makes it"):
+        olaf.train(env, display="quiet")
+    with pytest.raises(ValueError, match="env does not go with resume"):
+        olaf.train(lambda: None, resume="runs/latest", display="quiet")

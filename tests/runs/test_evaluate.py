@@ -214,10 +214,12 @@ import gymnasium as gym, numpy as np
 class Endless(gym.Env):
     observation_space = gym.spaces.Box(-1, 1, (1,))
     action_space = gym.spaces.Discrete(2)
+    def __init__(self, reward=1.0):
+        self.reward = reward
     def reset(self, *, seed=None, options=None):
         return np.zeros(1, np.float32), {}
     def step(self, action):
-        return np.zeros(1, np.float32), 1.0, False, False, {}
+        return np.zeros(1, np.float32), self.reward, False, False, {}
 """
 
 
@@ -229,3 +231,13 @@ def test_an_environment_that_never_ends_is_cut_with_a_sentence(olaf: Olaf) -> No
     found = olaf.json(*told)
     assert (found["mean"], found["cut"], found["max_steps"]) == (30.0, 3, 30)
     assert "3 episodes had not ended after 30 steps" in olaf(*told).stdout
+
+
+def test_options_of_the_constructor_are_kept_and_can_be_changed(olaf: Olaf) -> None:
+    (olaf.folder / "options_for_evaluate.py").write_text(ENDLESS)
+    how = ("--env=options_for_evaluate:Endless", "--set=learner.max_episode_steps=10")
+    olaf("train", "--local", "--updates=8", "--env-option", "reward=0.5", *how)
+    told = ("evaluate", "runs/latest", "--episodes=2", "--max-steps=30")
+    assert olaf.json(*told)["mean"] == 15
+    assert olaf.json(*told, "--env-option=reward=2")["mean"] == 60
+    assert "write it name=value" in olaf(*told, "--env-option=reward", code=2).stderr

@@ -16,12 +16,17 @@ from olaf import extras
 from olaf.cli import options
 from olaf.cli.consoles import plain_console
 from olaf.numbers import counted, score
+from olaf.rl.packed import shown
 
 if TYPE_CHECKING:
     from olaf.runs.evaluation import Episode, Score
     from olaf.runs.filming import Camera, Film
 
-KEYS = {"env": "learner.environment", "learner": "learner.learner"}
+KEYS = {
+    "env": "learner.environment",
+    "env_options": "learner.environment_options",
+    "learner": "learner.learner",
+}
 
 EPISODES = 100
 EPISODES_DRAWN = 5
@@ -75,6 +80,7 @@ def _at_least(
     "--best", is_flag=True, help="Play best.npz, the model with the run's best evaluation."
 )
 @click.option("--env", metavar="ID", help="Environment to play. Default: the run's environment.")
+@options.env_option
 @click.option(
     "--learner", metavar="numpy|torch", help="Learner whose network plays. Default: the run's."
 )
@@ -216,7 +222,7 @@ def _interval(found: Score) -> str:
 
 def _show(about: dict[str, Any], found: Score, film: Film | None, *, json_out: bool) -> None:
     lines = [
-        f"{about['environment']}, model version {about['version']:,} of {about['model']}",
+        f"{shown(about['environment'])}, model version {about['version']:,} of {about['model']}",
         f"mean reward   {score(found.mean)}, {_interval(found)}",
         f"episodes      {found.episodes}: standard deviation {score(found.std)}, lowest "
         f"{score(found.min)}, highest {score(found.max)}, {found.steps_mean:,.0f} steps each",

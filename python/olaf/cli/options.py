@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -87,6 +88,30 @@ def configuration(command: F) -> F:
         command = option(command)
     return command
 
+
+def _table(
+    ctx: click.Context, parameter: click.Parameter, pairs: tuple[str, ...]
+) -> dict[str, Any] | None:
+    table: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.isidentifier():
+            raise click.BadParameter(f"{pair!r}: write it name=value, as in size=3")
+        try:
+            table[key] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            table[key] = value  # a bare word
+    return table or None
+
+
+env_option = click.option(
+    "--env-option",
+    "env_options",
+    multiple=True,
+    callback=_table,
+    metavar="NAME=VALUE",
+    help="Argument of the environment's constructor, as in --env-option size=3. Repeatable.",
+)
 
 metrics = click.option(
     "--metrics",

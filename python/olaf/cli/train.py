@@ -17,6 +17,7 @@ from olaf.cli import options
 from olaf.cli.consoles import plain_console
 from olaf.jobs.queues import METAVAR
 from olaf.numbers import counted
+from olaf.rl.packed import shown
 
 if TYPE_CHECKING:
     from olaf.jobs.settings import Settings
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 KEYS = {
     "env": "learner.environment",
+    "env_options": "learner.environment_options",
     "on": "train.on",
     "workers": "train.workers",
     "clusters": "train.clusters",
@@ -59,6 +61,7 @@ KEYS = {
 
 @click.command()
 @click.option("--env", metavar="ID", help="Any id that gymnasium.make knows, or module:ID.")
+@options.env_option
 @click.option("--on", metavar="local|ray[:ADDRESS]|slurm", help="Where the processes run.")
 @click.option("--workers", type=int, help="Number of worker processes.")
 @click.option("--clusters", type=int, help="Number of clusters; the workers are spread over them.")
@@ -144,6 +147,7 @@ def train(ctx: click.Context, /, **given: Any) -> int:
     Examples:
       olaf train
       olaf train --env CartPole-v1 --workers 4 --until-reward 200
+      olaf train --env mine:Dot --env-option size=3
       olaf train --resume runs/latest --updates 8000
       olaf train --local --env CartPole-v1
       olaf train --against local
@@ -309,8 +313,9 @@ def _observer(settings: Settings, *, json_out: bool, as_json: bool, level: str) 
 def title(settings: Settings) -> str:
     """The headline of a run: environment, workers and network."""
     switch, train = settings.switch, settings.train
+    environment = shown(settings.learner.environment)
     if train.local:
-        return f"{settings.learner.environment}   one process, no network   seed {train.seed}"
+        return f"{environment}   one process, no network   seed {train.seed}"
     if train.transport == "tcp":
         return (
             f"{settings.learner.environment}   {counted(train.workers, 'worker')}, "

@@ -15,6 +15,7 @@ from olaf.jobs.progress import Progress
 from olaf.jobs.settings import Settings
 from olaf.jobs.training import Outcome
 from olaf.modelfile import BEST
+from olaf.rl.packed import shown
 
 Result = dict[str, Any]
 
@@ -222,7 +223,7 @@ def _setting(settings: Settings) -> Mapping[str, Any]:
         link = f"{switch.credits} credits"
     local = settings.train.local
     return {
-        "environment": settings.learner.environment,
+        "environment": shown(settings.learner.environment),
         "learner": settings.learner.learner,
         "local": local,
         "workers": 1 if local else settings.train.workers,

@@ -508,7 +508,11 @@ def _section_of(kind: type[Any], name: str, doc: str, leave_out: set[str]) -> ty
         hint = hints[field.name]
         if type(None) in getattr(hint, "__args__", ()):
             hint = Annotated[hint, NoneIs("auto")]
-        fields[field.name] = (hint, Field(field.default, description=docs.get(field.name)))
+        if field.default_factory is not dataclasses.MISSING:
+            default = Field(default_factory=field.default_factory, description=docs[field.name])
+        else:
+            default = Field(field.default, description=docs.get(field.name))
+        fields[field.name] = (hint, default)
 
     def check(section: Section) -> Section:
         try:

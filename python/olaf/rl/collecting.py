@@ -60,16 +60,14 @@ class Collector:
         name: str,
         environments: int,
         seeds: Sequence[int],
-        *,
-        flat: bool = True,
-        images: bool = False,
+        **how: Any,
     ) -> None:
         """Make and reset the copies, each with its seed. Raises ``UnusableEnvironmentError``.
 
-        flat, images: see `make_environment`.
+        how: ``flat``, ``images``, ``options``, ``worker`` and ``max_steps`` of `make_environment`.
         """
         self._name = name
-        self._copies = made(name, environments, flat=flat, images=images)
+        self._copies = made(name, environments, **how)
         self.spaces = self._copies.spaces
         self._rows = 0
         self.on_steps: Callable[[int], None] = lambda steps: None
@@ -197,12 +195,12 @@ class Collector:
         self._copies.close()
 
 
-def made(name: str, count: int, *, flat: bool, images: bool) -> Copies:
+def made(name: str, count: int, **how: Any) -> Copies:
     """The copies of an environment. Raises ``UnusableEnvironmentError``."""
     envs: list[Any] = []
     try:
-        for _ in range(count):
-            envs.append(make_environment(name, flat=flat, images=images))
+        for copy in range(count):
+            envs.append(make_environment(name, copy=copy, copies=count, **how))
         return InTurn(name, envs, describe(name, envs[0]))
     except BaseException:
         close_all(envs)

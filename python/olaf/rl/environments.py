@@ -8,7 +8,7 @@ import difflib
 import math
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,12 @@ os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 
 import gymnasium as gym
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 
 from olaf.rl.learner import LearnerError
+from olaf.rl.options import filled
 from olaf.rl.own import described, import_own
+from olaf.rl.packed import is_packed, load, threshold_of
 from olaf.rl.spaces import Spaces
 
 REWARD_SCALES = {
@@ -45,35 +48,74 @@ class FaultyEnvironmentError(LearnerError):
 
 
 def make_environment(
-    name: str, *, flat: bool = True, images: bool = False, render_mode: str | None = None
+    name: str,
+    *,
+    flat: bool = True,
+    images: bool = False,
+    render_mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    worker: int = 0,
+    copy: int = 0,
+    copies: int = 1,
+    max_steps: int = 0,
 ) -> "gym.Env[Any, Any]":
-    """Make one environment: an id, ``module:id``, or ``module:Class`` with the module imported.
+    """Make one environment: an id, ``module:id``, ``module:Class`` or ``file.pkl:Name``.
 
     flat: flatten observations to vectors, and refuse images. Otherwise arrays keep their shape, and
     only observations that are not arrays (one of n, a dictionary) are flattened.
     images: images keep their shape, too; see `is_image`.
     render_mode: ``human`` or ``rgb_array`` to draw the environment.
+    options: arguments of its constructor; worker, copy, copies: numbers in them, see
+    `olaf.rl.options.filled`. max_steps: cut episodes after this number of steps; 0 does not.
 
     Raises ``UnusableEnvironmentError`` for an unknown id (names similar ids), a missing package or
     module (names it and where Python looked), and an environment that cannot be drawn.
     """
-    drawn: dict[str, Any] = {} if render_mode is None else {"render_mode": render_mode}
+    given = filled(options or {}, worker=worker, copy=copy, copies=copies)
+    if render_mode is not None:
+        given["render_mode"] = render_mode
+    env: gym.Env[Any, Any] = _made(name, _maker(name, given))
+    if not isinstance(env, gym.Env):
+        what = name.rpartition(":")[2]
+        raise UnusableEnvironmentError(
+            f"environment {name!r}: {what}() gave {type(env).__name__}, not a gymnasium.Env"
+        )
+    try:
+        _check_drawn(name, env, render_mode)
+        env = _fitted(name, env, flat=flat, images=images)
+        return gym.wrappers.TimeLimit(env, max_steps) if max_steps else env
+    except BaseException:
+        env.close()
+        raise
+
+
+def _maker(name: str, given: dict[str, Any]) -> Callable[[], Any]:
+    """What makes the environment of that name, with these arguments."""
+    if is_packed(name):
+        packed = load(name)
+        if isinstance(packed, EnvSpec):
+            return lambda: gym.make(packed, disable_env_checker=True, **given)
+        return lambda: packed(**given)
     home, colon, rest = name.partition(":")
     module = import_own(home, f"environment {name!r}", UnusableEnvironmentError) if colon else None
     if module is not None and rest not in gym.registry and callable(getattr(module, rest, None)):
-        env: gym.Env[Any, Any] = _made(name, lambda: getattr(module, rest)(**drawn))
-        if not isinstance(env, gym.Env):
-            raise UnusableEnvironmentError(
-                f"environment {name!r}: {rest}() gave {type(env).__name__}, not a gymnasium.Env"
-            )
-    else:
-        known = rest if colon else name
-        env = _made(name, lambda: gym.make(known, disable_env_checker=True, **drawn))
+        return lambda: getattr(module, rest)(**given)
+    known = rest if colon else name
+    return lambda: gym.make(known, disable_env_checker=True, **given)
+
+
+def _check_drawn(name: str, env: "gym.Env[Any, Any]", render_mode: str | None) -> None:
     if render_mode is not None and env.render_mode != render_mode:
         modes = env.metadata.get("render_modes") or "none"
         raise UnusableEnvironmentError(
             f"environment {name!r} cannot be drawn as {render_mode!r}: its render modes are {modes}"
         )
+
+
+def _fitted(
+    name: str, env: "gym.Env[Any, Any]", *, flat: bool, images: bool
+) -> "gym.Env[Any, Any]":
+    """The environment with observations in the form that the policy wants."""
     space = env.observation_space
     if images and is_image(space):
         return env
@@ -205,6 +247,8 @@ def reward_threshold(name: str) -> float | None:
 
     The environment must exist; a class without an id declares no threshold.
     """
+    if is_packed(name):
+        return threshold_of(name)
     try:
         threshold = gym.spec(name.partition(":")[2] or name).reward_threshold
     except gym.error.Error:

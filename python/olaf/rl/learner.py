@@ -8,7 +8,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,17 @@ class LearnerConfig:
 
     environment: str = "LunarLander-v3"
     """Any id that ``gymnasium.make`` knows. ``module:id`` imports the module first, and
-    ``module:Class`` creates an instance of the class. Python also looks in the current folder."""
+    ``module:Class`` creates an instance of the class. Python also looks in the current folder.
+    ``FILE.pkl:Name`` is a class or function that `olaf.train` was given, in the run's folder."""
+
+    environment_options: dict[str, Any] = field(default_factory=dict, hash=False)
+    """Arguments of the environment's constructor (``gym.make``, or the class): {"size" = 3}. In
+    texts, {index} becomes a number that only this copy of the environment has in the job, and
+    {index+9000} adds to it, as for the port of a simulator; {worker} and {copy} are its parts."""
+
+    max_episode_steps: int = 0
+    """Cut training episodes after this number of steps, as a time limit does; 0 does not. For
+    environments whose episodes do not end by themselves."""
 
     learner: str = "numpy"
     """``numpy`` (built in), or ``torch`` (needs the extra ``torch``)."""
@@ -192,8 +202,9 @@ class LearnerConfig:
         for key in ("adam_beta1", "adam_beta2"):
             if not 0 <= getattr(self, key) < 1:
                 raise LearnerError(f"{key} = {getattr(self, key)}: must be from 0 to below 1")
-        if self.episodes_per_update < 0:
-            raise LearnerError(f"episodes_per_update = {self.episodes_per_update}: 0 is off")
+        for key in ("episodes_per_update", "max_episode_steps"):
+            if getattr(self, key) < 0:
+                raise LearnerError(f"{key} = {getattr(self, key)}: 0 is off")
         if not self.hidden or min(self.hidden) < 1:
             raise LearnerError(f"hidden = {self.hidden}: one width above 0 for each layer")
         for key in ("reward_scale", "schedule_steps"):

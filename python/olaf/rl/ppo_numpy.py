@@ -55,6 +55,9 @@ class NumpyLearner:
             seeds,
             flat=not config.module,  # the user's own module sees observations in their shape
             images=self._sees_images,
+            options=config.environment_options,
+            worker=worker,
+            max_steps=config.max_episode_steps,
         )
         self.spaces = self._collector.spaces
         self.layout = Layout(

@@ -93,8 +93,11 @@ def play(
     count = min(episodes, TOGETHER)
     environments: list[Any] = []
     try:
-        for _ in range(count):
-            environments.append(make_environment(name, flat=flat))
+        options = learner.config.environment_options
+        for copy in range(count):
+            environments.append(
+                make_environment(name, flat=flat, options=options, copy=copy, copies=count)
+            )
         tables = [
             _Table(env, name, learner.spaces, seed + number)
             for number, env in enumerate(environments)
@@ -178,7 +181,12 @@ def watch(
     """
     mode = "human" if camera is None else "rgb_array"
     seed_everything(seed, 0)
-    env = make_environment(name, flat=not learner.spaces.seen, render_mode=mode)
+    env = make_environment(
+        name,
+        flat=not learner.spaces.seen,
+        render_mode=mode,
+        options=learner.config.environment_options,
+    )
 
     def draw() -> None:
         picture = env.render()

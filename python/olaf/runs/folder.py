@@ -17,6 +17,8 @@ from types import TracebackType
 from typing import IO, Self
 
 from olaf.outcome import Exit, RunError
+from olaf.rl.packed import FILE as ENVIRONMENT
+from olaf.rl.packed import shown
 
 RUNS = Path("runs")
 """Parent of the folders if the user names none."""
@@ -46,7 +48,7 @@ def new_folder(name: str, *, runs: Path = RUNS, latest: str = LATEST) -> Path:
     Two runs that start in the same second get separate folders. Raises RunError if the folder
     cannot be written.
     """
-    stem = f"{datetime.now():%Y-%m-%d_%H%M%S}-{plain(name)}"
+    stem = f"{datetime.now():%Y-%m-%d_%H%M%S}-{plain(shown(name))}"
     try:
         runs.mkdir(parents=True, exist_ok=True)
         for number in range(1, 1000):
@@ -106,7 +108,7 @@ def forget(folder: Path, *, made: bool) -> None:
     if made and folder.is_dir():
         shutil.rmtree(folder, ignore_errors=True)
         return
-    for name in (*LEAVINGS, ".lock", "wandb-id"):
+    for name in (*LEAVINGS, ENVIRONMENT, ".lock", "wandb-id"):
         (folder / name).unlink(missing_ok=True)
     for events in folder.glob("events.out.tfevents.*"):
         events.unlink()

@@ -18,6 +18,7 @@ from olaf.runs import folder as folders
 from olaf.runs.folder import Hold
 from olaf.runs.journal import FILE as JOURNAL
 from olaf.runs.journal import Journal, read_journal
+from olaf.runs.kept_environment import keep_environment
 from olaf.runs.settings import changes, described, settings_of, write_settings
 
 Observe = Callable[[Settings], AbstractContextManager[Observer]]
@@ -76,6 +77,7 @@ def begin(
     try:
         with Hold(folder).take() as hold:
             session = Session(folder, hold, Earlier(), control, command, signals)
+            settings, rehearsed = (keep_environment(folder, one) for one in (settings, rehearsed))
             return then(session.run(settings, rehearsed, observe))
     except Exception:
         if learnt_nothing(folder):

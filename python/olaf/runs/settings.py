@@ -14,6 +14,7 @@ from olaf.jobs.reading import FOLLOWING, read_settings, write_toml
 from olaf.jobs.settings import Settings
 from olaf.outcome import Exit, RunError
 from olaf.runs.journal import FILE, read_journal
+from olaf.runs.kept_environment import moved_environment
 
 TOML = "settings.toml"
 
@@ -72,7 +73,9 @@ def tables_of(line: Mapping[str, Any]) -> Tables:
 def settings_of(folder: Path) -> Settings:
     """The newest settings of the run in a folder. Raises RunError if it holds no run."""
     if (folder / FILE).exists():
-        return read_settings(base=tables_of(_last_session(folder, read_journal(folder))))
+        tables = tables_of(_last_session(folder, read_journal(folder)))
+        moved_environment(folder, tables)
+        return read_settings(base=tables)
     record = folder / "run.json"
     if record.exists():  # a run from before journals existed
         try:
@@ -91,6 +94,7 @@ def tables_of_settings(settings: Settings) -> Tables:
 def resumed(folder: Path, earlier: Earlier) -> Tables:
     """Tables with lower precedence than everything given at a resumption."""
     tables = tables_of(_last_session(folder, earlier))
+    moved_environment(folder, tables)
     tables.get("server", {}).pop("fresh", None)  # it applied to its own start only
     return tables
 
