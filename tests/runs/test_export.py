@@ -173,6 +173,74 @@ def test_a_network_of_ones_own_is_exported(
         np.testing.assert_allclose(value[:, 0], own[:, -1], atol=1e-5)
 
 
+NORMALISED = LearnerConfig(
+    environment="CartPole-v1",
+    hidden=(8, 8),
+    environments=1,
+    normalise="on",
+    scales=(0.0, 64.0, 1000.0, 0.25, 0.0, 1.0, -8.0, 2.0),
+)
+
+
+@pytest.mark.parametrize(
+    "kind", ["npz", "onnx", pytest.param("torchscript", marks=pytest.mark.torch)]
+)
+def test_a_policy_that_normalises_its_observations_does_so_everywhere(
+    tmp_path: Path, kind: str
+) -> None:
+    learner = NumpyLearner(NORMALISED)
+    learner.weights[:] = np.random.default_rng(4).standard_normal(learner.weights.shape)
+    seen = observations(33, 4) * [64, 0.25, 1, 2] + [10, 1000, 0, -8]
+    seen = seen.astype(np.float32)
+    moments = learner._carried.observations
+    assert moments is not None
+    moments.array += moments.of(seen[:20], turns=3)
+    file = tmp_path / f"policy{exporting.KINDS[kind]}"
+    done = exporting.export(learner, saved_of(learner, tmp_path), kind, file, {})
+    assert done.difference < 1e-4
+    own = learner.policy(seen)
+    if kind == "npz":
+        with np.load(file) as arrays:
+            told = checkpoint.load(file).metadata["normalisation"]
+            hidden = np.clip((seen - told["shift"]) * told["factor"], -told["limit"], told["limit"])
+            for layer in range(2):
+                weight, bias = arrays[f"trunk{layer}.weight"], arrays[f"trunk{layer}.bias"]
+                hidden = np.tanh(hidden @ weight + bias)
+            policy = (hidden @ arrays["heads.weight"] + arrays["heads.bias"])[:, :-1]
+    elif kind == "onnx":
+        session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+        (policy,) = session.run(["policy"], {"observation": seen})
+    else:
+        import torch
+
+        jit: Any = torch.jit
+        policy = jit.load(str(file))(torch.from_numpy(seen))[1].detach().numpy()
+    np.testing.assert_allclose(policy, own[:, :-1], atol=1e-3)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("kind", ["onnx", "torchscript"])
+def test_a_network_of_ones_own_gets_normalised_observations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    from olaf.rl.ppo_torch import TorchLearner
+
+    (tmp_path / "net_normalised.py").write_text(NET)
+    monkeypatch.chdir(tmp_path)
+    own = {"learner": "torch", "module": "net_normalised:make", "hidden": (40, 40)}
+    learner = TorchLearner(NORMALISED.replaced(**own))
+    far = np.array([[1000, 1000, 0, 0]], np.float32)
+    seen = torch_outputs(learner, np.clip((far - [0, 1000, 0, -8]) / [64, 0.25, 1, 2], -10, 10))
+    np.testing.assert_allclose(learner.policy(far), seen, atol=1e-5)
+    file = tmp_path / f"policy{exporting.KINDS[kind]}"
+    assert exporting.export(learner, saved_of(learner, tmp_path), kind, file, {}).difference < 1e-4
+
+
+def torch_outputs(learner: Any, seen: Any) -> Any:
+    """What the network itself makes of these inputs."""
+    return learner._outputs(seen.astype(np.float32))
+
+
 def test_a_file_that_differs_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     learner = learner_of()
     write = exporting._onnx_of_layout

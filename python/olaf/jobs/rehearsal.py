@@ -33,7 +33,7 @@ def rehearse(settings: Settings) -> Settings:
         os.environ.setdefault(name, value)
     try:
         fields = settings.learner.model_dump()
-        learner = make_learner(LearnerConfig(**fields, seed=settings.train.seed))
+        learner: Any = make_learner(LearnerConfig(**fields, seed=settings.train.seed))
     except LearnerError as error:
         raise RunError(str(error), Exit.USAGE) from None
     # What was measured here counts for all workers.

@@ -6,6 +6,7 @@ can be overwritten in place. It knows nothing of sockets, switches or servers.
 
 import dataclasses
 import json
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -382,3 +383,22 @@ def layout_of(learner: Learner) -> str:
     """Names and shapes of a learner's arrays, as ``_olaf.Client.join`` takes them."""
     arrays = named_parts(learner).items()
     return json.dumps([{"name": name, "shape": list(part.shape)} for name, part in arrays])
+
+
+def check_finite(update: Parts, learner: Learner) -> None:
+    """Raise ``LearnerError`` if an update is not finite; the message names the array."""
+    if all(math.isfinite(float(np.vdot(part, part))) for part in update):
+        return
+    flat = np.concatenate([part.ravel() for part in update])
+    if np.isfinite(flat).all():  # only so large that the sum of its squares is not
+        return
+    named = list(named_parts(learner).items())
+    ends = np.cumsum([array.size for _, array in named])
+    first = int(np.flatnonzero(~np.isfinite(flat))[0])
+    name = named[int(np.searchsorted(ends, first, side="right"))][0]
+    rate = getattr(getattr(learner, "config", None), "learning_rate", None)
+    raise LearnerError(
+        f"learning went wrong: the update of {name!r} is not finite, and is not sent. A reward or "
+        "an observation may be huge (learner.normalise = on, learner.reward_scale), or the step "
+        f"too long (learner.learning_rate, now {rate:g})"
+    )

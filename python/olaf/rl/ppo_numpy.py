@@ -22,7 +22,7 @@ from olaf.rl.advantages import explained_variance, generalised_advantages
 from olaf.rl.collecting import Collector, Rollout
 from olaf.rl.distributions import draw, likeliest, log_probability, valid
 from olaf.rl.environments import known_reward_scale
-from olaf.rl.learner import Iteration, LearnerConfig, Parts
+from olaf.rl.learner import Iteration, LearnerConfig, Parts, check_finite
 from olaf.rl.moments import Carried
 from olaf.rl.objective import Batch, objective
 from olaf.rl.schedules import rate
@@ -133,6 +133,15 @@ class NumpyLearner:
         moments = self._carried.observations
         return moments.normalised(observations) if moments else observations
 
+    def normalisation(self) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+        """(shift, factor): the network sees ``(x - shift) * factor``, clipped to `moments.LIMIT`.
+
+        None if it sees observations as they are.
+        """
+        self._take_moments()
+        moments = self._carried.observations
+        return (moments.shift, moments.factor) if moments else None
+
     def _take_moments(self) -> None:
         """Use the present model's moments in `_inputs`; before this, those of an earlier one."""
         if self._carried.observations:
@@ -217,7 +226,10 @@ class NumpyLearner:
         return rollout.rewards.size
 
     def learn(self, passes: int | None = None) -> Iteration:
-        """Make passes over the collected turn; return the update."""
+        """Make passes over the collected turn; return the update.
+
+        Raises ``LearnerError`` if the update is not finite: it must not reach the others.
+        """
         turn = self._turn
         if turn is None:
             raise RuntimeError("learn() follows collect()")
@@ -229,8 +241,13 @@ class NumpyLearner:
         batch = turn.batch
         count = turn.left if passes is None else min(passes, turn.left)
         self._rate = rate(self.config, self.steps_of_run())
-        update, losses = self._learn(batch, count)
+        try:
+            update, losses = self._learn(batch, count)
+        except (RuntimeError, ValueError):  # torch's own, of numbers that are not finite
+            check_finite(self._network(), self)
+            raise
         update = [*update, *self._carried.step(count / self.config.passes)]
+        check_finite(update, self)
         losses["explained_variance"] = turn.explained
         if self.config.gradient_kind == "accumulated":
             losses["learning_rate"] = self._rate

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from olaf import extras
 from olaf.checkpoint import Checkpoint
-from olaf.modelfile import put_into, read_model, write_model
+from olaf.modelfile import OBSERVATIONS, REWARDS, put_into, read_model, write_model
 from olaf.outcome import Exit, RunError
+from olaf.rl.moments import LIMIT
 
 KINDS = {"onnx": ".onnx", "torchscript": ".pt", "npz": ".npz"}
 """Kind of file -> ending of its name."""
@@ -94,6 +95,13 @@ def _described(learner: Any) -> dict[str, Any]:
         about["start"] = spaces.starts[0]
     else:
         about |= {"parts": list(spaces.discrete), "starts": list(spaces.starts)}
+    if (normalisation := learner.normalisation()) is not None:
+        shift, factor = normalisation  # ONNX and TorchScript do this themselves
+        about["normalisation"] = {
+            "shift": shift.tolist(),
+            "factor": factor.tolist(),
+            "limit": LIMIT,
+        }
     return about
 
 
@@ -105,7 +113,7 @@ def _compare(learner: Any, answer: Callable[[Floats], Answers], kind: str) -> tu
     rng = np.random.default_rng(0)
     largest = 0.0
     for count in BATCHES:
-        seen = _observations(rng, count, learner.spaces)
+        seen = _observations(rng, count, learner)
         own = learner.policy(seen)
         action, policy, value = answer(seen)
         bound = TOLERANCE * max(1.0, float(np.abs(own).max()))
@@ -156,11 +164,18 @@ def _lead(logits: Floats) -> Floats:
     return lead
 
 
-def _observations(rng: np.random.Generator, count: int, spaces: Any) -> Floats:
-    shape = (count, *spaces.observation_shape)
-    if spaces.seen:  # an image
+def _observations(rng: np.random.Generator, count: int, learner: Any) -> Floats:
+    shape = (count, *learner.spaces.observation_shape)
+    if learner.spaces.seen:  # an image
         return rng.integers(256, size=shape).astype(np.float32)
-    return rng.standard_normal(shape, np.float32)
+    drawn = rng.standard_normal(shape, np.float32)
+    normalisation = learner.normalisation()
+    if normalisation is None:
+        return drawn
+    shift, factor = normalisation  # observations as in training, and some beyond the limit
+    drawn[::2] *= 4
+    seen: Floats = drawn / factor + shift
+    return seen
 
 
 # Named arrays.
@@ -213,9 +228,9 @@ def _onnx_of_layout(learner: Any, half: Path, about: dict[str, Any]) -> None:
     for name, columns in (("policy", slice(0, -1)), ("value", slice(-1, None))):
         arrays[f"{name}.weight"] = np.ascontiguousarray(heads["weight"][:, columns])
         arrays[f"{name}.bias"] = np.ascontiguousarray(heads["bias"][columns])
-    arrays.pop("log_std", None)
-    nodes = []
-    below = "observation"
+    for unused in ("log_std", OBSERVATIONS, REWARDS):
+        arrays.pop(unused, None)
+    nodes, below = _onnx_of_normalisation(learner, arrays)
     for index in range(len(layout.hidden)):
         inputs = [below, f"trunk{index}.weight", f"trunk{index}.bias"]
         nodes.append(helper.make_node("Gemm", inputs, [f"sum{index}"]))
@@ -270,6 +285,21 @@ def _onnx_of_layout(learner: Any, half: Path, about: dict[str, Any]) -> None:
     helper.set_model_props(model, _texts(about))
     onnx.checker.check_model(model)
     onnx.save(model, str(half))
+
+
+def _onnx_of_normalisation(learner: Any, arrays: dict[str, Any]) -> tuple[list[Any], str]:
+    """The nodes before the network, and the name of their output; adds their constants."""
+    from onnx import helper
+
+    if (normalisation := learner.normalisation()) is None:
+        return [], "observation"
+    arrays["shift"], arrays["factor"] = normalisation
+    arrays["least"], arrays["most"] = np.float32([-LIMIT]), np.float32([LIMIT])
+    nodes, below = [], "observation"
+    for kind, constant in (("Sub", "shift"), ("Mul", "factor"), ("Max", "least"), ("Min", "most")):
+        nodes.append(helper.make_node(kind, [below, constant], [f"after.{constant}"]))
+        below = f"after.{constant}"
+    return nodes, below
 
 
 def _onnx_of_module(learner: Any, half: Path, about: dict[str, Any]) -> None:
@@ -342,4 +372,4 @@ def _policy_module(learner: Any) -> Any:
     module = _module_of(learner)
     if module is None:
         module = BuiltIn(learner.layout, learner.named_parts())
-    return Policy(module, learner.spaces).eval()
+    return Policy(module, learner.spaces, learner.normalisation()).eval()

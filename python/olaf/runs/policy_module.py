@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from olaf.rl.actor_critic import Layout
+from olaf.rl.moments import LIMIT
 from olaf.rl.spaces import Spaces
 
 
@@ -50,8 +51,17 @@ def _linear(
 class Policy(nn.Module):
     """Adds the greedy action, in the environment's form, to a network's outputs."""
 
-    def __init__(self, module: Any, spaces: Spaces):
+    def __init__(
+        self,
+        module: Any,
+        spaces: Spaces,
+        normalisation: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None,
+    ):
+        """normalisation: shift and factor of each feature of the observations."""
         super().__init__()
+        self.normalises = normalisation is not None
+        for name, each in zip(("shift", "factor"), normalisation or (), strict=False):
+            self.register_buffer(f"observation_{name}", torch.from_numpy(np.array(each)))
         self.module = module
         self.continuous = spaces.continuous
         self.parts = list(spaces.discrete)
@@ -63,9 +73,12 @@ class Policy(nn.Module):
 
     def forward(self, observation: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """``(batch, *shape)`` to action, policy ``(batch, actions)`` and value ``(batch, 1)``."""
+        own: Any = self
+        if self.normalises:
+            seen = (observation - own.observation_shift) * own.observation_factor
+            observation = torch.clamp(seen, -LIMIT, LIMIT)
         policy, value = self.module(observation)
         value = value.reshape(-1, 1)
-        own: Any = self
         if not self.continuous:
             likeliest = [part.argmax(dim=1) for part in torch.split(policy, self.parts, dim=1)]
             action = torch.stack(likeliest, dim=1) + own.starts
