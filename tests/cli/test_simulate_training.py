@@ -14,7 +14,7 @@ from olaf.rl.recorded import Recorded
 from olaf.usage import ConfigurationError
 from olaf.virtual.plan import ALONE, Plan, Uplink, mark_of, simulable
 from olaf.virtual.running import Run, run_one
-from olaf.virtual.summary import speed_up, summarize
+from olaf.virtual.summary import speed_up, summarize, where_it_stops
 
 TURNS = Recorded(((1e-4, 2e-5), (2e-4, 4e-5)), epochs=4, source={"cpu": "-", "recorded_at": "-"})
 """Of 64 steps: 11.52 and 23.04 ms."""
@@ -141,6 +141,30 @@ def test_a_mark_that_was_not_reached_is_no_number() -> None:
     assert speed_up([10.0] * 2, [5.0] * 2) == (2.0, None, None)
     arm = summarize([made_up(2, seed, 5.0, reached=seed < 1) for seed in range(3)])[0]
     assert (arm.reached, arm.time_s.median, arm.time_s.low) == (1, None, 5.0)
+
+
+def arm(machines: int, *times: float | None) -> list[Run]:
+    """Runs of so many machines, one for each seed; None did not reach the mark."""
+    return [
+        made_up(machines, seed, time_s or 99.0, reached=time_s is not None)
+        for seed, time_s in enumerate(times)
+    ]
+
+
+def test_a_sentence_says_where_more_machines_stop_helping() -> None:
+    alone = arm(ALONE, 38.0, 38.0)
+    helping = [*alone, *arm(1, 40.0, 40.0), *arm(4, 20.0, 20.0), *arm(8, 10.0, 10.0)]
+    assert where_it_stops(summarize(helping)) is None
+    said = where_it_stops(summarize([*helping, *arm(16, 12.5, 12.8), *arm(32, None, None)]))
+    assert said is not None
+    assert said.startswith("More machines stop helping beyond 8 (3.8x): slower with 16 (3.0x), 32 ")
+    assert "32 (not reached)." in said
+    # A slower row between faster ones is chance.
+    assert where_it_stops(summarize([*helping, *arm(6, 25.0, 25.0)])) is None
+    worse = where_it_stops(summarize([*alone, *arm(2, 50.0, 50.0)]))
+    assert worse is not None
+    assert worse.startswith("No number of machines here is faster than one machine without")
+    assert where_it_stops(summarize([*alone, *arm(2, None, None)])) is None
 
 
 @pytest.mark.slow

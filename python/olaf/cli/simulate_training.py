@@ -185,7 +185,7 @@ def training(ctx: click.Context, /, **given: Any) -> None:
     extras.need("train", what="olaf simulate training")
     from olaf.virtual.plan import ALONE
     from olaf.virtual.running import run_all
-    from olaf.virtual.summary import summarize
+    from olaf.virtual.summary import summarize, where_it_stops
 
     settings = options.settings(ctx, KEYS)
     plan = plan_of(settings, given)
@@ -201,6 +201,8 @@ def training(ctx: click.Context, /, **given: Any) -> None:
         console = options.console(json_out=False)
         console.print(_title(plan, given), soft_wrap=True)
         console.print(table(arms))
+        if said := where_it_stops(arms):
+            console.print(said, soft_wrap=True)
         console.print(_legend(plan), soft_wrap=True)
     for path in written:
         click.echo(f"wrote {path}", err=given["json_out"])
@@ -287,6 +289,7 @@ def _legend(plan: Plan) -> str:
 
 def _record(plan: Plan, given: dict[str, Any], arms: list[Arm], runs: list[Run]) -> dict[str, Any]:
     from olaf.jobs.result import version
+    from olaf.virtual.summary import where_it_stops
 
     return {
         "olaf": version(),
@@ -300,6 +303,7 @@ def _record(plan: Plan, given: dict[str, Any], arms: list[Arm], runs: list[Run])
         "delay_s": plan.delay_s,
         "loss": plan.loss,
         "turns": dict(plan.turns.source),
+        "where_it_stops": where_it_stops(arms),
         "arms": [arm.model_dump(mode="json") for arm in arms],
         "runs": [run.model_dump(mode="json") for run in runs],
     }

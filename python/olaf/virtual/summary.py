@@ -88,6 +88,42 @@ def _arm(runs: Sequence[Run], alone: Sequence[float]) -> Arm:
     )
 
 
+def where_it_stops(arms: Sequence[Arm]) -> str | None:
+    """A sentence if more machines took longer than fewer; None if each row is faster.
+
+    Times that no seed, or less than half of them, reached are longer than all others.
+    """
+    rows = sorted((arm for arm in arms if arm.machines != ALONE), key=lambda arm: arm.machines)
+    if not rows or all(arm.time_s.median is None for arm in rows):
+        return None
+    best = min(rows, key=_time)
+    slower = [arm for arm in rows if arm.machines > best.machines and _time(arm) > _time(best)]
+    alone = [arm for arm in arms if arm.machines == ALONE]
+    if alone and _time(alone[0]) < _time(best):
+        return (
+            "No number of machines here is faster than one machine without a network: look at "
+            "staleness and replaced, and give the uplink more or each update more steps "
+            "(learner.steps_per_update)."
+        )
+    if not slower:
+        return None
+    rows_said = ", ".join(f"{arm.machines}{_gain(arm)}" for arm in slower)
+    return (
+        f"More machines stop helping beyond {best.machines}{_gain(best)}: slower with "
+        f"{rows_said}. Their updates are computed on older models (staleness)."
+    )
+
+
+def _gain(arm: Arm) -> str:
+    if arm.time_s.median is None:
+        return " (not reached)"
+    return "" if arm.speed_up is None else f" ({arm.speed_up:.1f}x)"
+
+
+def _time(arm: Arm) -> float:
+    return math.inf if arm.time_s.median is None else arm.time_s.median
+
+
 def speed_up(
     alone: Sequence[float], times: Sequence[float]
 ) -> tuple[float | None, float | None, float | None]:
