@@ -112,6 +112,7 @@ def test_a_rollout_cuts_episodes_and_keeps_what_came_after() -> None:
     [(turn, index, observation)] = rollout.final
     assert (turn, index, observation.tolist()) == (3, 0, [4, 4])
     assert collector.running_rewards() == [3.0]
+    assert collector.longest_episode() == 2
     following = collector.collect(lambda turn, seen, masks: [0], 2)
     assert following.episode_rewards == [10.0]
 

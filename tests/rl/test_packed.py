@@ -154,3 +154,24 @@ def test_training_episodes_are_cut_and_evaluations_have_the_options() -> None:
     [episode] = play(learner, config.environment, episodes=1, seed=0, most_steps=8)
     assert (episode.steps, episode.is_cut) == (8, True)
     learner.close()
+
+
+def test_an_evaluation_during_training_takes_no_number_of_a_worker() -> None:
+    config = LearnerConfig(
+        environment=f"{__name__}:Sized",
+        environment_options={"port": "{index+9000}"},
+        environments=1,
+    )
+    workers, copies = 3, 4
+    evaluator: Any = make_learner(config, workers * copies)
+    seen: list[float] = []
+
+    def greedy(observations: Any) -> list[int]:
+        seen.extend(observations[:, 1].tolist())
+        return [0] * len(observations)
+
+    evaluator.greedy = greedy
+    list(play(evaluator, config.environment, episodes=20, seed=0, most_steps=2))
+    assert min(seen) >= 9000 + workers * copies
+    assert len(set(seen)) == 16
+    evaluator.close()

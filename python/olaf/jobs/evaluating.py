@@ -152,6 +152,7 @@ class Evaluating:
             told = {
                 "learner": dict(self._learner),
                 "seed": self._train.seed,
+                "copies": self._train.workers * int(self._learner["environments"]),
                 "episodes": self._train.evaluate_episodes,
                 "most_steps": self._train.evaluate_steps,
             }

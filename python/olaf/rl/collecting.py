@@ -190,6 +190,10 @@ class Collector:
         """Reward so far of each running episode."""
         return self._copies.running_rewards()
 
+    def longest_episode(self) -> int:
+        """Steps so far of the longest running episode."""
+        return self._copies.longest_episode()
+
     def close(self) -> None:
         """Close the environments."""
         self._copies.close()

@@ -51,6 +51,9 @@ class Copies(Protocol):
     def running_rewards(self) -> list[float]:
         """Reward so far of each running episode."""
 
+    def longest_episode(self) -> int:
+        """Steps so far of the longest running episode."""
+
     def close(self) -> None:
         """Close the environments."""
 
@@ -143,6 +146,10 @@ class InTurn:
     def running_rewards(self) -> list[float]:
         """See `Copies.running_rewards`."""
         return list(self._so_far)
+
+    def longest_episode(self) -> int:
+        """See `Copies.longest_episode`."""
+        return self._steps - min(self._began)
 
     def close(self) -> None:
         """See `Copies.close`."""

@@ -206,6 +206,10 @@ class NumpyLearner:
         """
         self._collector.on_steps = on_steps
 
+    def longest_episode(self) -> int:
+        """Steps so far of the longest running episode: one that is very long may never end."""
+        return self._collector.longest_episode()
+
     def close(self) -> None:
         """Close the environments."""
         self._collector.close()

@@ -93,11 +93,9 @@ def play(
     count = min(episodes, TOGETHER)
     environments: list[Any] = []
     try:
-        options = learner.config.environment_options
+        how = {"options": learner.config.environment_options, "worker": learner.worker}
         for copy in range(count):
-            environments.append(
-                make_environment(name, flat=flat, options=options, copy=copy, copies=count)
-            )
+            environments.append(make_environment(name, flat=flat, copy=copy, copies=count, **how))
         tables = [
             _Table(env, name, learner.spaces, seed + number)
             for number, env in enumerate(environments)
@@ -186,6 +184,7 @@ def watch(
         flat=not learner.spaces.seen,
         render_mode=mode,
         options=learner.config.environment_options,
+        worker=learner.worker,
     )
 
     def draw() -> None:

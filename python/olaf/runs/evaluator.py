@@ -38,7 +38,8 @@ def run_evaluator(told: Mapping[str, Any], reporter: Reporter, control: Control)
     seed = evaluation_seed(told["seed"])
     fields = {key: value for key, value in told["learner"].items() if key != "seed"}
     try:
-        learner = learner_of(fields)
+        # The numbers of the workers' copies are taken: a simulator's port is in use.
+        learner = learner_of(fields, worker=told["copies"])
     except LearnerError as error:
         raise RunError(str(error), Exit.USAGE) from None
     learner.close()

@@ -98,16 +98,16 @@ def learner_with(
     return learner
 
 
-def learner_of(fields: Mapping[str, Any], *, seed: int = 0) -> NumpyLearner:
+def learner_of(fields: Mapping[str, Any], *, seed: int = 0, worker: int = 0) -> NumpyLearner:
     """A learner with one environment, for playing. Raises LearnerError.
 
-    fields: those of `olaf.rl.LearnerConfig`, without the seed.
+    fields: those of `olaf.rl.LearnerConfig`, without the seed. worker: see `make_learner`.
     """
     from olaf.rl.learner import LearnerConfig
     from olaf.rl.making import make_learner
 
     # One policy for a few observations: a GPU would not help, and may be missing here.
     changes = {"hidden": tuple(fields["hidden"]), "environments": 1, "device": "cpu", "seed": seed}
-    learner: Any = make_learner(LearnerConfig(**{**fields, **changes}))
+    learner: Any = make_learner(LearnerConfig(**{**fields, **changes}), worker)
     made: NumpyLearner = learner
     return made
