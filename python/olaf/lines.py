@@ -24,7 +24,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Protocol
@@ -33,6 +33,11 @@ Message = dict[str, Any]
 
 ORPHAN_GRACE_S = 10.0
 """Seconds for an orphan to stop by itself before it is killed."""
+
+PARENT_GONE = "parent gone"
+"""Reason of a role that stops because its parent has ended."""
+
+STDIN, STDOUT, STDERR = 0, 1, 2
 
 SAVES = 64
 """Most pending requests for a model; a parent sends one after the other."""
@@ -44,6 +49,47 @@ def clock_here() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
         return platform.node()
+
+
+@contextlib.contextmanager
+def apart() -> Iterator[IO[str]]:
+    """A stream to stdout for messages alone; all else that is printed meanwhile goes to stderr.
+
+    That holds for ``print``, for libraries, and for programs that inherit the descriptors.
+    """
+    out = sys.stdout
+    try:
+        is_ours = out.fileno() == STDOUT
+    except (OSError, ValueError, AttributeError):  # a notebook's or a test's stream
+        is_ours = False
+    if not is_ours:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield out
+        return
+    out.flush()
+    kept = os.dup(STDOUT)
+    os.dup2(STDERR, STDOUT)
+    # What is printed is shown at once, and not when 8 KiB have come together.
+    buffering = out.line_buffering
+    out.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    try:
+        with os.fdopen(os.dup(kept), "w", encoding="utf-8") as messages:
+            yield messages
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            out.flush()
+        out.reconfigure(line_buffering=buffering)  # type: ignore[union-attr]
+        os.dup2(kept, STDOUT)
+        os.close(kept)
+
+
+def orders_apart() -> IO[str]:
+    """A stream with the lines of stdin. All else that reads stdin from now on finds its end."""
+    orders = os.fdopen(os.dup(STDIN), encoding="utf-8")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, STDIN)
+    os.close(nothing)
+    return orders
 
 
 class Filter(Protocol):
@@ -142,6 +188,7 @@ class Control:
         self._stats_wanted = False
         self._saves_wanted: deque[int] = deque(maxlen=SAVES)
         self._files_wanted: deque[str] = deque(maxlen=SAVES)
+        self._owns_process = False
         self._wake_out, self._wake_in = os.pipe()
         os.set_blocking(self._wake_in, False)
         os.set_blocking(self._wake_out, False)
@@ -156,8 +203,9 @@ class Control:
         """Obey the lines of ``stream`` from now on, and stop at its end.
 
         owns_process: the process belongs to this role alone. If the role does not stop in time
-        after its parent is gone, the process is ended.
+        after its parent is gone, the process is ended, with its process group.
         """
+        self._owns_process = owns_process
         threading.Thread(target=self._obey, args=(stream, owns_process), daemon=True).start()
 
     def wait(self, timeout_s: float) -> bool:
@@ -199,6 +247,14 @@ class Control:
         self.concluded = self.concluded or why
         self._wake()
 
+    def end(self) -> None:
+        """The role has ended. If its parent is gone, end the programs that the role has started.
+
+        A parent that lives does so itself.
+        """
+        if self._owns_process and self.why == PARENT_GONE:
+            end_own_group()
+
     def _caught(self, number: int, frame: FrameType | None) -> None:
         if self.stopping and number == signal.SIGINT:
             raise KeyboardInterrupt  # the second Ctrl-C: at once
@@ -229,9 +285,10 @@ class Control:
             elif word.startswith("save ") and word[5:].isdecimal():
                 self._saves_wanted.append(int(word[5:]))
                 self._wake()
-        self.stop("parent gone")
+        self.stop(PARENT_GONE)
         if owns_process:
             time.sleep(ORPHAN_GRACE_S)
+            end_own_group()
             os._exit(1)
 
     def _wake(self) -> None:
@@ -242,3 +299,9 @@ class Control:
         with contextlib.suppress(BlockingIOError):
             while os.read(self._wake_out, 512):
                 pass
+
+
+def end_own_group() -> None:
+    """Kill this process and all others of its group, if the group is its own."""
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)

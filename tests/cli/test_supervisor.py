@@ -193,15 +193,23 @@ def test_no_stop_waits_for_programs_that_a_child_has_started(
 
 
 def test_a_program_that_never_stops_printing_does_not_hold_up_the_end(
-    supervisor: Supervisor,
+    supervisor: Supervisor, tmp_path: Path
 ) -> None:
-    code = KEEPER.replace('["sleep", "4242"]', '["yes"], start_new_session=True')
+    file = tmp_path / "pid"
+    code = (
+        "import subprocess, sys; held = subprocess.Popen(['yes'], start_new_session=True); "
+        f"open({str(file)!r}, 'w').write(str(held.pid)); sys.stdin.readline()"
+    )
     supervisor.start(python("noisy", code))
-    heard = Heard(supervisor)
-    held = heard.of(Said).message["held"]
-    heard.of(Printed, text="y")
+
+    def sees(kind: type[Printed] | type[Ended]) -> bool:
+        return any(isinstance(one, kind) for one in supervisor.poll(0.05))
+
+    until(lambda: sees(Printed), what="a printed line")
+    until(file.exists, what="the number of the program's process")
     supervisor.retire(["noisy"], "end")
-    assert heard.of(Ended).code == 0
+    until(lambda: sees(Ended), what="the end")
+    held = int(file.read_text())
     until(lambda: is_gone(held), what="the program that prints to a closed pipe to end")
 
 

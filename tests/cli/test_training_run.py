@@ -228,7 +228,7 @@ def test_silent_workers_are_named_at_the_deadline(tmp_path: Path) -> None:
     )
     outcome = Training(settings, Watcher(), Control(), command).run()
     assert (outcome.kind, outcome.code) == ("failed", Exit.UNREACHABLE)
-    assert "for the first update from worker 0, worker 1, worker 2" in outcome.reason
+    assert "for the first step of worker 0, worker 1, worker 2" in outcome.reason
 
 
 def test_a_role_that_never_listens_is_named_at_the_deadline(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """`olaf train --local`: what a run leaves, and that it goes on where it stopped."""
 
-import errno
 import json
 import re
 import signal
@@ -8,7 +7,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,10 +17,10 @@ from olaf.jobs.alone import TrainingAlone
 from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.reading import read_settings
 from olaf.lines import Control
-from olaf.modelfile import write_model
 from olaf.outcome import Exit, RunError
 from olaf.rl.learner import LearnerConfig
 from olaf.rl.ppo_numpy import NumpyLearner
+from olaf.runs.folder import Hold
 from olaf.runs.journal import read_journal
 from olaf.runs.session import nothing_kept
 
@@ -55,24 +53,23 @@ def test_it_is_the_same_learner_in_the_same_environment(tmp_path: Path) -> None:
     assert outcome.progress.steps == steps
 
 
-def test_it_computes_with_one_thread_as_a_worker_does(tmp_path: Path) -> None:
-    from threadpoolctl import threadpool_info, threadpool_limits
+THREADS = """
+import json
+from gymnasium.envs.classic_control import CartPoleEnv
+from threadpoolctl import threadpool_info
 
-    threads: list[int] = []
+class Looks(CartPoleEnv):
+    def step(self, action):
+        with open("threads.json", "w") as file:
+            json.dump([pool["num_threads"] for pool in threadpool_info()], file)
+        return super().step(action)
+"""
 
-    class Looks(Nobody):
-        def stands(self, progress: Progress, phase: str) -> None:
-            threads.extend(pool["num_threads"] for pool in threadpool_info())
 
-    settings = read_settings(
-        overrides=[
-            f"train.out='{tmp_path}'", "train.local=true", "train.updates=4",
-            "train.until_reward=off", "learner.environment=CartPole-v1",
-            "learner.steps_per_update=100",
-        ]
-    )  # fmt: skip
-    with threadpool_limits(2):
-        TrainingAlone(settings, Looks(), Control()).run()
+def test_it_computes_with_one_thread_as_a_worker_does(olaf: Olaf) -> None:
+    (olaf.folder / "looks.py").write_text(THREADS)
+    olaf("train", "--local", "--env=looks:Looks", "--updates=1", "--until-reward=off")
+    threads = json.loads((olaf.folder / "threads.json").read_text())
     assert threads
     assert set(threads) == {1}
 
@@ -192,23 +189,18 @@ def test_a_checkpoint_of_the_users_that_is_not_there_is_no_reason_to_begin_anew(
     assert nothing_kept(tmp_path, settings, Earlier(trained_s=500.0)) is None
 
 
-def test_a_save_that_fails_is_said_and_the_run_goes_on(
-    olaf: Olaf, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    full = ["checkpoint.npz"]
-
-    def write(file: Path, *args: Any, **more: Any) -> None:
-        if full and file.name == full[0]:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        write_model(file, *args, **more)
-
-    monkeypatch.setattr("olaf.modelfile.write_model", write)
-    done = olaf(*LOCAL, "--updates=4", "--set=server.checkpoint_every=1ms", "--json", code=1)
-    assert done.stderr.count("checkpoint.npz could not be written: No space left on device") >= 3
+def test_a_save_that_fails_is_said_and_the_run_goes_on(olaf: Olaf) -> None:
+    folder = olaf.folder / "mine"
+    (folder / "checkpoint.npz.part").mkdir(parents=True)  # nothing can be written there
+    told = (*LOCAL, "--updates=4", "--set=server.checkpoint_every=1ms", "--out=mine")
+    done = olaf(*told, "--json", code=1)
+    said = "checkpoint.npz could not be written: Is a directory"
+    assert said in done.stderr
+    events = json.loads((folder / "run.json").read_text())["events"]
+    assert sum(said in event["text"] for event in events) >= 3
     result = json.loads(done.stdout)
     assert result["updates"] == 4  # none of them ended it
     assert "could not be written" in json.dumps(result)
-    folder = olaf.folder / "runs" / "latest"
     assert (folder / "report.html").exists()
     assert checkpoint.load(folder / "model.npz").version == 5
 
@@ -267,7 +259,8 @@ def test_a_run_that_was_stopped_or_killed_goes_on(olaf: Olaf, number: signal.Sig
             time.sleep(0.05)
         process.send_signal(number)
         assert process.wait(60) == (130 if number == signal.SIGTERM else -number)
-    before = read_journal(runs / "latest")
+    with Hold(runs / "latest").take(patience_s=30):  # its learner has written the last model
+        before = read_journal(runs / "latest")
     saved = checkpoint.load(runs / "latest" / "checkpoint.npz")
     after = olaf.json("train", "--resume=runs/latest", f"--updates={before.updates + 5}")
     assert after["updates"] == before.updates + 5

@@ -7,8 +7,8 @@ from the first line of stdin, and stops at the end of stdin.
 from __future__ import annotations
 
 import dataclasses
+import faulthandler
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from olaf import extras
 from olaf.cli import options
 from olaf.jobs import roles as running
 from olaf.jobs.queues import METAVAR
-from olaf.lines import PROGRESS, Control, Message, Reporter
+from olaf.lines import PROGRESS, Control, Message, Reporter, apart, orders_apart
 
 attached_option = click.option("--attached", is_flag=True, hidden=True)
 key_option = click.option(
@@ -166,7 +166,7 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
         "admission_mismatch",
     )
     control, told = _begin(given)
-    reporter = _reporter(given, "switch")
+    reporter = _reporter(ctx, given, "switch")
     if told is None:
         chosen = _by_engine("listen", given["listen"], "switch.listen_at.{}")
         chosen |= _by_engine("upstream", given["upstream"], "switch.{}.upstream")
@@ -179,6 +179,7 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
             "admission": settings.switch.to_admission(),
         }
     running.run_told("switch", told, reporter, control)
+    control.end()
 
 
 @click.command()
@@ -230,7 +231,7 @@ def server(ctx: click.Context, /, **given: Any) -> None:
     keys = {key: key for key in (*own, "metrics", "metrics_token_file")}
     keys["checkpoint_every"] = "checkpoint_every_ms"
     control, told = _begin(given)
-    reporter = _reporter(given, "server")
+    reporter = _reporter(ctx, given, "server")
     if told is None:
         settings = options.settings(ctx, {name: f"server.{key}" for name, key in keys.items()})
         told = {
@@ -240,6 +241,7 @@ def server(ctx: click.Context, /, **given: Any) -> None:
             "job": settings.worker.job,
         }
     running.run_told("server", told, reporter, control)
+    control.end()
 
 
 @click.command()
@@ -273,7 +275,7 @@ def worker(ctx: click.Context, /, **given: Any) -> None:
       olaf worker --env CartPole-v1 --updates 100 --set learner.epochs=8
     """
     control, told = _begin(given)
-    reporter = _reporter(given, "worker")
+    reporter = _reporter(ctx, given, "worker")
     if told is None:
         from olaf.jobs.training import worker_job
 
@@ -289,6 +291,7 @@ def worker(ctx: click.Context, /, **given: Any) -> None:
         told["client"] |= {"metrics": own.metrics, "metrics_token_file": own.metrics_token_file}
     extras.need("train", "gymnasium", what="olaf worker")
     running.run_told("worker", told, reporter, control)
+    control.end()
 
 
 def _by_engine(name: str, given: Sequence[str], of_engine: str) -> dict[str, tuple[str, Any]]:
@@ -306,15 +309,17 @@ def _begin(given: Mapping[str, Any]) -> tuple[Control, dict[str, Any] | None]:
     control = Control().catch_signals()
     if not given["attached"]:
         return control, None
-    told: dict[str, Any] = json.loads(sys.stdin.readline() or "null")
-    control.watch(sys.stdin)
+    faulthandler.enable()  # a crash of a library says in which line of Python
+    orders = orders_apart()
+    told: dict[str, Any] = json.loads(orders.readline() or "null")
+    control.watch(orders)
     return control, told
 
 
-def _reporter(given: Mapping[str, Any], role: str) -> Reporter:
+def _reporter(ctx: click.Context, given: Mapping[str, Any], role: str) -> Reporter:
     human = _human(role, given["every"])
     if given["json_out"]:
-        return Reporter(as_json=True, human=human)
+        return Reporter(as_json=True, out=ctx.with_resource(apart()), human=human)
     from olaf._olaf import LogFilter
 
     as_json = given["log_format"] == "json"

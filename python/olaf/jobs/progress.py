@@ -22,6 +22,7 @@ RECENT_S = 5.0
 """Seconds over which rates are taken."""
 
 ROUTINE = {
+    "alive",
     "update",
     "turn",
     "stats",
@@ -53,7 +54,7 @@ LAST_LINES = 30
 ECHO_S = 3.0
 """All workers notice the death of a switch: the first report is news, the others are echoes."""
 
-LASTING = {"path", "models_unchecked"}
+LASTING = {"path", "models_unchecked", "fault"}
 """Events that say the same of all workers for the whole run: one report of each is news."""
 
 
@@ -196,7 +197,7 @@ class Progress:
     evaluations: list[Evaluation] = field(default_factory=list)
     """Evaluations of the model while it trained, see `olaf.jobs.evaluating`."""
     complaints: dict[str, str] = field(default_factory=dict)
-    """Last line that each process wrote to its error output."""
+    """Last line that each process printed, or the error of the user's code that ended it."""
     printed: dict[str, deque[str]] = field(default_factory=dict)
     """The last lines that each process printed."""
     fault: Ended | None = None
@@ -443,8 +444,7 @@ class Progress:
             case Printed(name, _, text):
                 self.complaints[name] = text
                 self.printed.setdefault(name, deque(maxlen=LAST_LINES)).append(text)
-                echo = self._is_echo(name, text, at_s)
-                return Happening(at_s, name, f"{name}: {text}", True, echo, printed=True)
+                return None  # `olaf.jobs.hearing` decides which lines are shown
             case Ended(name, _, _, expected, back_in_s):
                 self._close(occurrence)
                 if expected:
@@ -478,6 +478,8 @@ class Progress:
                 self._settled.add((name, incarnation))
         elif event == "joined" and self.joined_at_s is None:
             self.joined_at_s = at_s
+        elif event == "fault":
+            self.complaints[name] = words.cause(message)
         if event in ROUTINE:
             return self._to_say.popleft() if self._to_say else None
         return self._news(name, message, at_s)
@@ -486,10 +488,11 @@ class Progress:
         event = message["event"]
         sentence = words.sentence(message)
         lasting = event in LASTING
-        echo = self._is_echo(name, sentence if lasting else event, at_s, lasting=lasting)
+        echo = self.is_echo(name, sentence if lasting else event, at_s, lasting=lasting)
         return Happening(at_s, name, f"{name}: {sentence}", event not in GOOD_NEWS, echo)
 
-    def _is_echo(self, name: str, what: str, at_s: float, *, lasting: bool = False) -> bool:
+    def is_echo(self, name: str, what: str, at_s: float, *, lasting: bool = False) -> bool:
+        """True if a worker says what a worker has just said; ``lasting``: has ever said."""
         if not name.startswith("worker"):
             return False
         said_s = self._said_at.get(what, float("-inf"))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from olaf.keyfile import with_key
 from olaf.lines import Control, Reporter, clock_here
-from olaf.outcome import Exit, RunError, configuring
+from olaf.outcome import configuring, failure_of
 from olaf.serving import POLL_S, pass_on, serve
 
 if TYPE_CHECKING:
@@ -156,45 +156,57 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
 
     for name, value in process_environment().items():
         os.environ.setdefault(name, value)
-    from olaf.rl.environments import reward_threshold
-    from olaf.rl.learner import LearnerConfig, LearnerError, layout_of, named_parts
-    from olaf.rl.making import make_learner
-    from olaf.rl.seeding import seed_everything
-    from olaf.rl.worker_loop import LoopConfig, Progress, work
+    from olaf.jobs.playing import made
+    from olaf.rl.learner import LearnerConfig
 
     def is_over() -> bool:
         return control.stopping or control.finishing
 
     client = _client_of(task, is_over)
-    settings = dict(task.learner)
-    settings["hidden"] = tuple(settings.get("hidden", LearnerConfig.hidden))
-    seed_everything(task.seed, client.worker)
-    try:
-        learner = make_learner(LearnerConfig(**settings, seed=task.seed), worker=client.worker)
-    except LearnerError as error:
-        raise RunError(str(error), Exit.USAGE) from None
-    if (begun := task.steps_of_run) is not None:
-        learner.steps_of_run = lambda: max(begun, control.steps_of_run)
+    config = LearnerConfig(**task.learner, seed=task.seed)
+    with made(config, reporter, client.worker) as learner:
+        if (begun := task.steps_of_run) is not None:
+            learner.steps_of_run = lambda: max(begun, control.steps_of_run)
+        _work(task, client, learner, reporter, control)
+
+
+def _work(
+    task: WorkerJob,
+    client: Any,
+    learner: Any,
+    reporter: Reporter,
+    control: Control,
+) -> None:
+    from olaf.jobs.faults import end_with_fault
+    from olaf.jobs.playing import Pulse
+    from olaf.rl.environments import reward_threshold
+    from olaf.rl.learner import layout_of, named_parts
+    from olaf.rl.worker_loop import LoopConfig, Progress, work
+
+    environment = learner.config.environment
     reporter.say(
         "ready",
         worker=client.worker,
         cluster=task.cluster,
         address=client.local_address,
         metrics=_page_of(client),
-        environment=settings["environment"],
+        environment=environment,
         parameters=learner.parameters,
         shapes=[list(part.shape) for part in learner.parts()],
         layout=[[name, list(part.shape)] for name, part in named_parts(learner).items()],
-        reward_threshold=reward_threshold(settings["environment"]),
+        reward_threshold=reward_threshold(environment),
         pid=os.getpid(),
         clock=clock_here(),
     )
 
+    pulse = Pulse(reporter, control, client.worker, learner)
+    learner.watch(pulse)
     news = _News(client)
     unanswered = 0
 
     def progress(now: Progress) -> None:
         nonlocal unanswered
+        pulse.told()
         pass_on(news, reporter)
         if now.unanswered > unanswered:
             unanswered = now.unanswered
@@ -248,7 +260,7 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
             Joined(),
             worker=client.worker,
             updates=task.updates,
-            stop=is_over,
+            stop=lambda: control.stopping or control.finishing,
             on_progress=progress,
             config=LoopConfig(**task.loop),
             ration=_Ration(control) if task.rationed else None,
@@ -263,6 +275,10 @@ def run_worker(task: WorkerJob, reporter: Reporter, control: Control) -> None:
                 pass
         pass_on(news, reporter)
         stats = json.loads(client.stats())
+    except Exception as error:
+        if failure_of(error) is not None:  # an error of the network or of the system
+            raise
+        end_with_fault(reporter, error, worker=client.worker)
     finally:
         client.leave()
     reporter.say(

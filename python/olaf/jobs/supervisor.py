@@ -428,8 +428,13 @@ def _life_of(process: subprocess.Popen[bytes]) -> int | None:
 
 def _has_exited(process: subprocess.Popen[bytes]) -> bool:
     """True if it has; it stays a zombie, so that nobody else gets its number before `_reap`."""
+    if process.returncode is not None:
+        return True
     how = os.WEXITED | os.WNOHANG | os.WNOWAIT
-    return os.waitid(os.P_PID, process.pid, how) is not None
+    try:
+        return os.waitid(os.P_PID, process.pid, how) is not None
+    except ChildProcessError:  # somebody else in this process has waited for it
+        return True
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

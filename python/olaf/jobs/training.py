@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from olaf.jobs.beginning import Beginning
 from olaf.jobs.evaluating import EVALUATOR, Evaluating
+from olaf.jobs.hearing import Hearing
 from olaf.jobs.limits import Limits
 from olaf.jobs.places import Place
 from olaf.jobs.progress import Earlier, Happening, Progress
@@ -120,6 +121,9 @@ class Training:
         self._session = len(earlier.sessions)
         self.progress = Progress(settings, earlier)
         self._limits = Limits(self.progress, control)
+        self._hearing = Hearing(
+            self.progress, observer, self._now, self._train, settings.worker.join_timeout_s
+        )
         limit = self._train.updates
         left = None if limit is None else limit - earlier.updates
         self._rations = Rations(left, self._train.workers)
@@ -160,6 +164,7 @@ class Training:
             self._finish()
             if kind not in ("failed", "interrupted"):
                 self._evaluate_last()
+            self._hearing.end()
             return Outcome(
                 kind,
                 reason,
@@ -325,26 +330,23 @@ class Training:
 
     def _watch(self) -> tuple[str, str, Exit]:
         """Run until there is a reason to stop: (kind, sentence, exit code)."""
-        heard_s = self._now()
         while True:
             for occurrence in self._turn():
                 if isinstance(occurrence, Ended) and (verdict := self._gone(occurrence)):
                     return verdict
             if self.progress.last_update_s is not None:
                 self._phase = "training"
-                heard_s = max(heard_s, self.progress.last_update_s)
-            if verdict := self._limits.enough(self._now()) or self._too_quiet(heard_s):
+            if self._hearing.fault is not None:
+                return "failed", self._hearing.fault, Exit.FAILED
+            if verdict := self._limits.enough(self._now()) or self._too_quiet():
                 return verdict
 
-    def _too_quiet(self, heard_s: float) -> tuple[str, str, Exit] | None:
-        if not any(name.startswith("worker") for name in self._place.alive()):
+    def _too_quiet(self) -> tuple[str, str, Exit] | None:
+        workers = [name for name in self._place.alive() if name.startswith("worker")]
+        if not workers:
             return self._all_workers_gone()
-        patience_s = self._train.stall_timeout_s
-        if self.progress.last_update_s is None:
-            patience_s = self._train.start_timeout_s + self._settings.worker.join_timeout_s
-        if self._now() - heard_s > patience_s:
-            return "failed", self._stalled(patience_s), Exit.UNREACHABLE
-        return None
+        quiet = self._hearing.too_quiet(workers)
+        return None if quiet is None else ("failed", quiet, Exit.UNREACHABLE)
 
     @property
     def goal(self) -> float | None:
@@ -376,11 +378,6 @@ class Training:
         said = complaints[-1] if complaints else "see the log"
         return "failed", f"no worker is left: {said}", Exit.FAILED
 
-    def _stalled(self, patience_s: float) -> str:
-        missing = "the first update" if self.progress.last_update_s is None else "any update"
-        silent = [n for n in self._place.alive() if n.startswith("worker")]
-        return f"waited {patience_s:g} s for {missing} from {', '.join(silent)}"
-
     def _turn(self, timeout_s: float = LOOK_S) -> list[Occurrence]:
         occurrences = self._place.poll(timeout_s)
         self._take(occurrences)
@@ -391,9 +388,7 @@ class Training:
             self._beginning.take(occurrence)
             self._rations.take(occurrence)
             self._evaluating.take(occurrence)
-            happening = self.progress.take(occurrence, self._now())
-            if happening:
-                self._observer.happened(happening)
+            self._hearing.take(occurrence)
             if isinstance(occurrence, Said) and occurrence.message["event"] == "listening":
                 self._tell_of_a_move(occurrence.name)
             self._tell_of_steps(occurrence)
@@ -421,9 +416,7 @@ class Training:
         self._homes[name] = self._found_at(name)
         self._place.change(self._program_of(name))
         text = f"{name} is now at {self._homes[name]}, no longer at {home}; those below it follow"
-        happening = Happening(self._now(), name, text, trouble=True)
-        self.progress.happenings.append(happening)
-        self._observer.happened(happening)
+        self._hearing.say("run", text, trouble=True)
         for follower in self._followers(name):
             self._place.change(self._program_of(follower))
             self._place.kill(follower)

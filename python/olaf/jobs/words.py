@@ -19,6 +19,7 @@ _SENTENCES = {
     "{seconds:.0f} s (server.forget_jobs_after)",
     "checkpoint_kept": "job {job}: the checkpoint stays in {file}; a new job of that number begins "
     "anew, and the file then gets another name",
+    "save_failed": "{file} could not be written: {reason}",
     "checkpoint_failed": "job {job}: {file} could not be written: {reason}",
     "checkpoint_set_aside": "the previous {file} is kept as {kept_as}",
     "checkpoint_skipped": "job {job}: not saved to {file}: {reason}",
@@ -121,6 +122,8 @@ def _is_noun(form: str) -> bool:
 def sentence(message: Mapping[str, Any]) -> str:
     """The sentence for an event; an event without a sentence is shown as it is."""
     event = str(message["event"])
+    if event == "fault":
+        return _fault(message)
     if event == "listening":
         return _listening(message)
     pattern = _SENTENCES.get(event)
@@ -135,6 +138,18 @@ def sentence(message: Mapping[str, Any]) -> str:
         return pattern.format_map(_Blanks(message))
     rest = ", ".join(f"{k}={v}" for k, v in message.items() if k not in ("event", "at_ns"))
     return f"{event.replace('_', ' ')}: {rest}" if rest else event.replace("_", " ")
+
+
+def cause(fault: Mapping[str, Any]) -> str:
+    """The error of a message ``fault`` in a line, with its place."""
+    place = f" ({fault['where']})" if fault.get("frames") else ""
+    return f"{fault['error']}{place}"
+
+
+def _fault(message: Mapping[str, Any]) -> str:
+    """An error in the user's code: its text, and the user's frames."""
+    frames = str(message.get("frames", ""))
+    return f"{message['error']}\n{frames}" if frames else str(message["error"])
 
 
 def _listening(message: Mapping[str, Any]) -> str:

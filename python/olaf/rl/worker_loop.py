@@ -51,6 +51,10 @@ class Connection(Protocol):
         """True if transmission control holds back an update, so that no answer comes."""
 
 
+class InterruptedTurn(Exception):  # noqa: N818 - not an error
+    """The worker was asked to stop in the middle of a turn, see `NumpyLearner.watch`."""
+
+
 class Ration(Protocol):
     """The updates that a worker may push. Its parent raises the number, `olaf.jobs.rations`."""
 
@@ -488,6 +492,9 @@ def work(
     loop.join()
     progress = Progress(worker)
     while (updates is None or progress.updates < updates) and not stop():
-        progress = loop.turn(updates)
+        try:
+            progress = loop.turn(updates)
+        except InterruptedTurn:
+            break
         on_progress(progress)
     return progress

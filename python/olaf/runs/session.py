@@ -67,7 +67,7 @@ def begin(
     from olaf.jobs.rehearsal import rehearse
 
     check_place(settings)
-    rehearsed = rehearse(settings)  # refuse invalid settings before the folder exists
+    rehearsed = rehearse(settings, control)  # refuse invalid settings before the folder exists
     out, before = settings.train.out, folders.latest()
     made = out is None or not Path(out).exists()
     if out is None:
@@ -112,7 +112,7 @@ def go_on(
     nothing_left(settings, session.earlier)
     anew = nothing_kept(session.folder, settings, session.earlier)
     check_place(settings)
-    rehearsed = rehearse(as_before(settings, session.folder))
+    rehearsed = rehearse(as_before(settings, session.folder), session.control)
     if (session.folder.parent / folders.LATEST).is_symlink():
         folders.show_latest(session.folder)
     return then(session.run(settings, rehearsed, observe, said=anew))
@@ -257,7 +257,13 @@ class Session:
             from olaf.jobs.alone import TrainingAlone
 
             self._catch_signals()
-            return TrainingAlone(settings, observer, self.control, earlier=self.earlier).run()
+            return TrainingAlone(
+                settings,
+                observer,
+                self.control,
+                earlier=self.earlier,
+                descriptors=self.hold.descriptors,
+            ).run()
         from olaf.jobs.places import open_place
         from olaf.jobs.training import Training
 

@@ -204,6 +204,8 @@ def _outcome(
     """Run the role to its end, and print what a process would print to stderr."""
     try:
         run_told(role, told, reporter, control)
+    except SystemExit as end:
+        return int(end.code or 0)
     except Exception as error:
         failure = failure_of(error)
         if failure is None:
