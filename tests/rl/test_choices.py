@@ -14,6 +14,7 @@ from olaf.rl.learner import LearnerConfig
 from olaf.rl.making import make_learner
 from olaf.rl.objective import Batch, objective
 from olaf.rl.ppo_numpy import NumpyLearner
+from olaf.runs.evaluation import play
 
 KINDS = ["numpy", pytest.param("torch", marks=pytest.mark.torch)]
 PARTS = (3, 2, 4)
@@ -121,6 +122,63 @@ def test_every_part_of_an_action_is_learnt(kind: str, name: str) -> None:
     assert [list(map(int, action)) for action in right] == [
         Levers.wanted(index, learner.spaces.discrete, learner.spaces.starts) for index in range(4)
     ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["Doors", "Pairs"])
+def test_an_invalid_action_is_never_taken(kind: str, name: str) -> None:
+    """In collecting, and in evaluations of both kinds; the environment refuses invalid actions."""
+    path = f"{__name__}:{name}"
+    learner: Any = make_learner(SMALL.replaced(environment=path, learner=kind))
+    for _ in range(16):
+        turn = learner.iterate()
+    assert turn.reward > 7  # of 8
+    for is_sampled in (False, True):
+        played = list(play(learner, path, episodes=5, seed=1, is_sampled=is_sampled))
+        assert np.mean([episode.reward for episode in played]) > 7
+
+
+class Doors(gym.Env[Any, Any]):
+    """Some of four doors are open, which only the mask tells; the first open one is right."""
+
+    observation_space = spaces.Box(0, 1, (1,), np.float32)
+    action_space: Any = spaces.Discrete(4)
+
+    def action_masks(self) -> Any:
+        """The open doors: always the last one, and one more."""
+        return np.isin(np.arange(4), [self._right, 3])
+
+    def _draw(self) -> Any:
+        self._right = int(self.np_random.integers(3))
+        return np.zeros(1, np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self._left = 8
+        return self._draw(), {}
+
+    def step(self, action: Any) -> Any:
+        assert self.action_masks()[action]
+        reward = float(action == self._right)
+        self._left -= 1
+        return self._draw(), reward, self._left == 0, False, {}
+
+
+class Pairs(Doors):
+    """The same with a second part, in which one of two choices is open."""
+
+    action_space = spaces.MultiDiscrete([4, 2])
+
+    def action_masks(self) -> Any:
+        bit = self._right % 2
+        return [super().action_masks(), np.array([bit == 0, bit == 1])]
+
+    def step(self, action: Any) -> Any:
+        assert self.action_masks()[1][action[1]]
+        assert self.action_masks()[0][action[0]]
+        reward = float(action[0] == self._right)
+        self._left -= 1
+        return self._draw(), reward, self._left == 0, False, {}
 
 
 class Levers(gym.Env[Any, Any]):

@@ -1,9 +1,10 @@
 """Asynchronous reinforcement learning over Olaf (OLAF §2.1).
 
 ``learner`` defines the interface of a learner, ``ppo_numpy`` is the embedded learner, ``ppo_torch``
-the learner for users' own networks. ``worker_loop`` connects a learner to the network, ``baseline``
-runs the same learners without a network. ``local_job`` runs a whole job in virtual time over the
-real switch and server, and ``compute`` gives the lengths of turns there.
+the learner for users' own networks, ``ppo_recurrent`` the same with a memory. ``worker_loop``
+connects a learner to the network, ``baseline`` runs the same learners without a network.
+``local_job`` runs a whole job in virtual time over the real switch and server, and ``compute``
+gives the lengths of turns there.
 """
 
 from olaf.rl.learner import Iteration, Learner, LearnerConfig, LearnerError

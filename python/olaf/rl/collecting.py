@@ -70,6 +70,8 @@ class Collector:
         self._copies = made(name, environments, **how)
         self.spaces = self._copies.spaces
         self._rows = 0
+        self.ended: Sequence[End] = ()
+        """The episodes that ended in the last row of steps."""
         self.on_steps: Callable[[int], None] = lambda steps: None
         """Called after each row of steps with the environment steps since the collector was made.
         An exception ends the rollout and passes through."""
@@ -113,7 +115,7 @@ class Collector:
             following = observations[turn + 1]
             try:
                 actions = act(turn, now, masks[-1] if masked else None)
-                ended = step(actions, following, rewards, turn)
+                self.ended = ended = step(actions, following, rewards, turn)
             except Exception as error:
                 # Perhaps the environment or the policy failed because of what came before.
                 self._refuse_odd(

@@ -20,6 +20,7 @@ GradientKind = Literal["accumulated", "gradient"]
 Device = Literal["auto", "cpu", "cuda"]
 OnRefused = Literal["continue", "reset"]
 Schedule = Literal["constant", "linear", "cosine"]
+Recurrent = Literal["off", "lstm"]
 Normalise = Literal["auto", "on", "off"]
 
 
@@ -57,6 +58,13 @@ class LearnerConfig:
     device: Device = "auto"
     """For ``torch``: device of the network. ``cpu``; ``cuda`` (the workers take the GPUs in turn);
     or ``auto``, where the factory put it. Small networks are faster on the CPU."""
+
+    recurrent: Recurrent = "off"
+    """For ``torch`` without ``module``: ``lstm`` gives the network a memory across the steps of an
+    episode, for environments that do not show all that matters in each observation."""
+
+    memory: int = 64
+    """Units of the memory of ``recurrent``."""
 
     environments: int = 4
     """Copies of the environment that one worker steps together, so that one matrix product serves
@@ -178,6 +186,7 @@ class LearnerConfig:
             "device": ("auto", "cpu", "cuda"),
             "gradient_kind": ("accumulated", "gradient"),
             "schedule": ("constant", "linear", "cosine"),
+            "recurrent": ("off", "lstm"),
         }
         for key, allowed in choices.items():
             if getattr(self, key) not in allowed:
@@ -191,7 +200,7 @@ class LearnerConfig:
 
     def _check_ranges(self) -> None:
         positive = (
-            "environments steps_per_update epochs minibatch learning_rate gamma strength "
+            "environments steps_per_update epochs minibatch learning_rate gamma strength memory "
             "max_gradient_norm clip importance_clip"
         )
         for key in positive.split():
@@ -240,7 +249,14 @@ class LearnerConfig:
 
 
 INEFFECTIVE: tuple[tuple[tuple[str, ...], str, Callable[[LearnerConfig], bool], str], ...] = (
-    (("module",), "learner", lambda of: of.learner != "torch", "set learner to torch"),
+    (("module", "recurrent"), "learner", lambda of: of.learner != "torch", "set learner to torch"),
+    (
+        ("recurrent",),
+        "module",
+        lambda of: bool(of.module),
+        "a network of your own is called without a memory; take the default one",
+    ),
+    (("memory",), "recurrent", lambda of: of.recurrent == "off", "set recurrent to lstm"),
     (
         ("schedule_steps",),
         "schedule",
@@ -272,7 +288,7 @@ INEFFECTIVE: tuple[tuple[tuple[str, ...], str, Callable[[LearnerConfig], bool], 
 )
 """Keys, another key, when the other key makes them useless, and what to do about it."""
 
-ALWAYS_GIVEN = ("module", "schedule_steps")
+ALWAYS_GIVEN = ("module", "recurrent", "memory", "schedule_steps")
 """Keys that are off by default: whoever sets them wants their effect."""
 
 

@@ -44,6 +44,10 @@ def _made(config: LearnerConfig, worker: int, clock: Callable[[], float] | None)
     if config.learner == "torch":
         from olaf.rl.ppo_torch import TorchLearner
 
+        if config.recurrent == "lstm":
+            from olaf.rl.ppo_recurrent import RecurrentLearner
+
+            return RecurrentLearner(config, worker=worker, clock=clock)
         return TorchLearner(config, worker=worker, clock=clock)
     from olaf.rl.ppo_numpy import NumpyLearner
 

@@ -5,6 +5,7 @@
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -48,10 +49,11 @@ class ActorCritic(nn.Module):
 
 
 class Network(nn.Module):
-    """The default network where the embedded one does not fit: images.
+    """The default network where the embedded one does not fit: images, and a memory.
 
-    Convolutions of images, then the tanh layers of `LearnerConfig.hidden`, then a policy head and a
-    value head. Its first weights come from torch's generator, with the embedded network's gains.
+    Convolutions of images, then the tanh layers of `LearnerConfig.hidden`, then with
+    `LearnerConfig.recurrent` an LSTM, then a policy head and a value head. Its first weights come
+    from torch's generator, with the embedded network's gains.
     """
 
     def __init__(self, config: LearnerConfig, spaces: Spaces) -> None:
@@ -64,6 +66,10 @@ class Network(nn.Module):
             layers += [nn.Linear(low, high), nn.Tanh()]
             below = high
         self.trunk = nn.Sequential(*layers)
+        self.lstm: nn.LSTM | None = None
+        if config.recurrent == "lstm":
+            self.lstm = memory_of(below, config.memory)
+            below = config.memory
         self.policy, self.value = nn.Linear(below, spaces.actions), nn.Linear(below, 1)
         if spaces.continuous:
             self.log_std = nn.Parameter(torch.full((spaces.actions,), config.log_std))
@@ -74,9 +80,49 @@ class Network(nn.Module):
                 nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        """``(batch, *observation_shape)`` to policy ``(batch, actions)``, value ``(batch,)``."""
+        """``(batch, *observation_shape)`` to policy ``(batch, actions)``, value ``(batch,)``.
+
+        With a memory, each observation is the first of an episode.
+        """
         hidden = self.trunk(observations)
+        if self.lstm is not None:
+            hidden = self.lstm(hidden[:, None])[0][:, 0]
         return self.policy(hidden), self.value(hidden)[:, 0]
+
+    def sequences(
+        self, observations: Tensor, lengths: NDArray[np.int64], memories: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Policy and value of each step of several sequences, and the memory after each sequence.
+
+        observations: ``(steps, *observation_shape)``, one sequence after the other. memories:
+        ``(sequences, 2 * memory)``, those before the first steps. The memory after a sequence is
+        right only where all sequences are equally long.
+        """
+        assert self.lstm is not None
+        hidden = self.trunk(observations)
+        longest = int(lengths.max())
+        # Steps beyond a sequence's end are zero, come after all others, and are left out below.
+        is_step = torch.from_numpy(np.arange(longest) < lengths[:, None]).to(hidden.device)
+        padded = hidden.new_zeros(len(lengths), longest, hidden.shape[1])
+        padded[is_step] = hidden
+        before = [half.contiguous()[None] for half in memories.chunk(2, dim=1)]
+        found, after = self.lstm(padded, tuple(before))
+        hidden = found[is_step]
+        return self.policy(hidden), self.value(hidden)[:, 0], torch.cat([*after], dim=2)[0]
+
+
+def memory_of(inputs: int, units: int) -> nn.LSTM:
+    """An LSTM with orthogonal weights, which at first forgets little."""
+    lstm = nn.LSTM(inputs, units, batch_first=True)
+    for name, tensor in lstm.named_parameters():
+        if name.startswith("weight"):
+            nn.init.orthogonal_(tensor)
+        else:
+            nn.init.zeros_(tensor)
+    bias: Any = lstm.bias_ih_l0
+    with torch.no_grad():
+        bias[units : 2 * units] = 1  # the gates are input, forget, cell, output
+    return lstm
 
 
 LARGE = 36

@@ -31,6 +31,9 @@ from olaf.rl.schedules import rate
 class NumpyLearner:
     """PPO with manual gradients on one flat float32 vector. Implements ``Learner``."""
 
+    memory_size = 0
+    """Floats that the network remembers of an episode, see `policy`."""
+
     _sees_images = False
     """True if the default network takes images in their shape."""
 
@@ -148,13 +151,17 @@ class NumpyLearner:
             self._carried.observations.refresh()
 
     def greedy(
-        self, observations: NDArray[np.float32], masks: NDArray[np.bool_] | None = None
+        self,
+        observations: NDArray[np.float32],
+        masks: NDArray[np.bool_] | None = None,
+        memory: NDArray[np.float32] | None = None,
     ) -> list[Any]:
         """The most likely action for each of the observations ``(batch, *observation_shape)``.
 
         masks: ``(batch, actions)``, False for invalid actions; None if all are valid.
+        memory: as for `policy`.
         """
-        policy = self.policy(observations)[:, :-1]
+        policy = self.policy(observations, memory)[:, :-1]
         if self.spaces.continuous:
             return self.spaces.to_environment(policy)
         return self.spaces.to_environment(likeliest(valid(policy, masks), self.spaces.discrete))
@@ -164,12 +171,13 @@ class NumpyLearner:
         observations: NDArray[np.float32],
         rng: np.random.Generator,
         masks: NDArray[np.bool_] | None = None,
+        memory: NDArray[np.float32] | None = None,
     ) -> list[Any]:
         """An action for each of the observations, drawn from the policy as in training.
 
-        masks: as for `greedy`.
+        masks, memory: as for `greedy`.
         """
-        policy = self.policy(observations)[:, :-1]
+        policy = self.policy(observations, memory)[:, :-1]
         noise = draw(rng, policy.shape, self.spaces.continuous)
         log_std = self._log_std()
         if log_std is not None:
@@ -177,8 +185,14 @@ class NumpyLearner:
         drawn = likeliest(valid(policy, masks) + noise, self.spaces.discrete)
         return self.spaces.to_environment(drawn)
 
-    def policy(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Logits or means, and in the last column the value: ``(batch, actions + 1)``."""
+    def policy(
+        self, observations: NDArray[np.float32], memory: NDArray[np.float32] | None = None
+    ) -> NDArray[np.float32]:
+        """Logits or means, and in the last column the value: ``(batch, actions + 1)``.
+
+        memory: ``(batch, memory_size)``, zero before an episode; replaced by the memory after this
+        step. For a network that has one.
+        """
         self._take_moments()
         return self._outputs(self._inputs(observations))
 
@@ -291,7 +305,7 @@ class NumpyLearner:
             nonlocal noise
             if turn % turns == 0:
                 noise = draw(self._rng, (turns, *width), spaces.continuous)
-            outputs = self._outputs(self._inputs(observations))
+            outputs = self._act(turn, self._inputs(observations))
             log_std = self._log_std()
             head = outputs[:, :-1] if masks is None else valid(outputs[:, :-1], masks)
             heads.append(head)
@@ -324,18 +338,11 @@ class NumpyLearner:
         rewards = rollout.rewards * np.float32(self._scale or factor)
         self._take_moments()
         seen = self._inputs(seen)
-        outputs = self._outputs(seen)
-        values = outputs[:, -1].reshape(turns + 1, count)
-        following = values[1:].copy()
-        if rollout.final:
-            # A cut episode would have continued: bootstrap from the value of the state where it was
-            # cut, not of the state after the reset.
-            cut = self._outputs(self._inputs(np.array([f[2] for f in rollout.final])))
-            for (at, index, _), value in zip(rollout.final, cut[:, -1], strict=True):
-                following[at, index] = value
+        outputs, following = self._replayed(seen, rollout)
+        values = outputs[:, -1].reshape(turns, count)
         advantages = self._advantages(
             rewards,
-            values[:-1],
+            values,
             following=following,
             terminated=rollout.terminated,
             ended=rollout.terminated | rollout.truncated,
@@ -343,7 +350,7 @@ class NumpyLearner:
         steps = turns * count
         flat_actions = actions.reshape(steps, *actions.shape[2:])
         masks = None if rollout.masks is None else rollout.masks.reshape(steps, -1)
-        policy = valid(outputs[:steps, :-1], masks)
+        policy = valid(outputs[:, :-1], masks)
         now = log_probability(policy, flat_actions, self._log_std(), self.spaces.discrete)
         ratio = np.exp(
             np.minimum(now - turn.log_probabilities, np.log(self.config.importance_clip))
@@ -353,10 +360,33 @@ class NumpyLearner:
             flat_actions,
             now,
             advantages.reshape(steps),
-            (advantages + values[:-1]).reshape(steps),
+            (advantages + values).reshape(steps),
             ratio.astype(np.float32),
             masks,
         )
+
+    def _act(self, turn: int, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The outputs for the next step of all copies, the ``turn``-th of a rollout."""
+        return self._outputs(inputs)
+
+    def _replayed(
+        self, seen: NDArray[np.float32], rollout: Rollout
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Outputs of the present weights for a rollout's steps, and the values of what followed.
+
+        seen: the rollout's observations as the network sees them, ``((turns + 1) * count, ..)``.
+        Returns ``(turns * count, actions + 1)`` and ``(turns, count)``.
+        """
+        turns, count = rollout.rewards.shape
+        outputs = self._outputs(seen)
+        following = outputs[count:, -1].reshape(turns, count).copy()
+        if rollout.final:
+            # A cut episode would have continued: bootstrap from the value of the state where it was
+            # cut, not of the state after the reset.
+            cut = self._outputs(self._inputs(np.array([f[2] for f in rollout.final])))
+            for (at, index, _), value in zip(rollout.final, cut[:, -1], strict=True):
+                following[at, index] = value
+        return outputs[: turns * count], following
 
     def _advantages(
         self,

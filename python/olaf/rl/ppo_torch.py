@@ -47,7 +47,7 @@ class TorchLearner(NumpyLearner):
         first = self._first_draws()
         torch_seed = int(first.integers(2**31))
         self._rng.integers(2**31)  # keeps the place in this worker's numbers
-        if config.module or spaces.seen:
+        if config.module or spaces.seen or config.recurrent == "lstm":
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(torch_seed)
                 module = (
@@ -73,7 +73,11 @@ class TorchLearner(NumpyLearner):
             betas=(config.adam_beta1, config.adam_beta2),
             eps=1e-5,
         )
-        self._loss = make_loss(module, config, spaces)
+        self._loss = make_loss(self._loss_module(), config, spaces)
+
+    def _loss_module(self) -> nn.Module:
+        """The network as the loss calls it."""
+        return self.module
 
     def own_module(self) -> nn.Module | None:
         """The network, unless it is the one that the layout describes."""

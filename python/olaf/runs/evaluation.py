@@ -97,8 +97,7 @@ def play(
         for copy in range(count):
             environments.append(make_environment(name, flat=flat, copy=copy, copies=count, **how))
         tables = [
-            _Table(env, name, learner.spaces, seed + number)
-            for number, env in enumerate(environments)
+            _Table(env, name, learner, seed + number) for number, env in enumerate(environments)
         ]
         following = count
         while tables:
@@ -120,21 +119,27 @@ def play(
 def _actions(learner: Any, tables: list[_Table], rng: np.random.Generator | None) -> list[Any]:
     """An action for each table: the likeliest, or drawn if there is a generator."""
     seen = np.array([table.seen for table in tables])
-    allowed: dict[str, Masks] = {}
+    masks: Masks | None = None
     if tables[0].mask is not None:
-        allowed = {"masks": np.array([table.mask for table in tables])}
+        masks = np.array([table.mask for table in tables])
+    memory = np.array([table.memory for table in tables])
+    actions: list[Any]
     if rng is not None:
-        drawn: list[Any] = learner.sampled(seen, rng, **allowed)
-        return drawn
-    likeliest: list[Any] = learner.greedy(seen, **allowed)
-    return likeliest
+        actions = learner.sampled(seen, rng, masks, memory)
+    else:
+        actions = learner.greedy(seen, masks, memory)
+    for table, after in zip(tables, memory, strict=True):
+        table.memory = after
+    return actions
 
 
 class _Table:
     """One copy of the environment, and its running episode."""
 
-    def __init__(self, env: Any, name: str, spaces: Spaces, seed: int) -> None:
-        self._env, self._name, self._spaces = env, name, spaces
+    def __init__(self, env: Any, name: str, learner: Any, seed: int) -> None:
+        self._env, self._name = env, name
+        self._spaces: Spaces = learner.spaces
+        self._memory_size = learner.memory_size
         self.begin(seed)
 
     def begin(self, seed: int) -> None:
@@ -144,6 +149,8 @@ class _Table:
         self._copy = Copy(self._name, self._env, shape, f"seed {seed}")
         self.seen = self._copy.reset(seed)
         self._reward, self._steps = 0.0, 0
+        self.memory = np.zeros(self._memory_size, np.float32)
+        """What a policy with a memory remembers of the episode."""
         self._look()
 
     def step(self, action: Any, most_steps: int | None) -> Episode | None:
@@ -196,7 +203,7 @@ def watch(
         if camera is not None and env.metadata.get("render_fps"):
             camera.frames_per_s = env.metadata["render_fps"]
         for number in range(episodes):
-            table = _Table(env, name, learner.spaces, seed + number)
+            table = _Table(env, name, learner, seed + number)
             ended = None
             draw()
             while ended is None:

@@ -59,6 +59,13 @@ def export(
     about: facts for the file's metadata, such as the environment's name. Raises RunError if it
     cannot be written or differs, MissingExtraError for a missing package.
     """
+    if learner.memory_size and kind != "npz":
+        raise RunError(
+            f"--to {kind}: the policy has a memory (learner.recurrent = "
+            f"{learner.config.recurrent!r}), which such a file has no place for; --to npz writes "
+            "its arrays",
+            Exit.USAGE,
+        )
     write: Callable[[Any, Path, dict[str, Any]], Callable[[Floats], Answers]]
     if kind == "npz":
 
