@@ -82,3 +82,47 @@ def test_a_run_without_evaluations_says_how_to_have_a_best_model(
     assert "has no best.npz: olaf train --evaluate-every N keeps one" in said
     said = trained("evaluate", "runs/latest/model.npz", "--best", code=2).stderr
     assert "--best: runs/latest/model.npz is a file; name the folder of its run" in said
+
+
+CHATTY = """
+import gymnasium as gym
+import numpy as np
+
+
+class Dot(gym.Env):
+    observation_space = gym.spaces.Box(-1, 1, (2,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        print('{"event": "evaluated", "version": 1}')
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        return np.zeros(2, np.float32), float(action), self.steps >= 9, False, {}
+"""
+
+
+@pytest.mark.parametrize("how", ["--local", "--transport=tcp"])
+def test_every_kind_of_run_is_evaluated_whatever_its_environment_prints(
+    tmp_path: Path, how: str
+) -> None:
+    (tmp_path / "chatty.py").write_text(CHATTY)
+    done = apart(
+        tmp_path,
+        *("train", "--env=chatty:Dot", "--workers=2", "--until-reward=off", "--updates=30", how),
+        *("--evaluate-every=10", "--set=learner.steps_per_update=50", "--json"),
+    )
+    result = json.loads(done.stdout)
+    assert result["updates"] == 30
+    record = json.loads((tmp_path / "runs/latest/run.json").read_text())
+    last = record["evaluations"][-1]
+    assert last["version"] == result["model"]["version"]
+    assert last["greedy"]["steps_mean"] == 9
+    assert (
+        read_model(tmp_path / "runs/latest/best.npz").version
+        == (result["evaluation"]["best"]["version"])
+    )
+    assert not (tmp_path / "runs/latest/.evaluation").exists()

@@ -140,6 +140,14 @@ def test_a_run_that_has_ended_says_what_to_raise(olaf: Olaf) -> None:
     assert "no such run" in said
 
 
+def test_the_last_turn_has_no_more_passes_than_updates_are_left(olaf: Olaf) -> None:
+    given = [option for option in LOCAL if "push_every" not in option]
+    first = olaf.json(*given, "--updates=6")
+    assert (first["updates"], first["env_steps"]) == (6, 400)
+    again = olaf.json("train", "--resume=runs/latest", "--updates=11")
+    assert (again["updates"], again["session"]["updates"]) == (11, 5)
+
+
 def test_a_budget_of_steps_counts_those_of_earlier_sessions(olaf: Olaf) -> None:
     first = olaf.json(*LOCAL, "--steps=600")
     assert (first["outcome"], first["env_steps"], first["updates"]) == ("steps", 600, 3)

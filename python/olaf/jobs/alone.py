@@ -7,6 +7,7 @@ turn at a time, so that the run ends at exactly its limit.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -14,12 +15,20 @@ from typing import Any
 
 from olaf.jobs import words
 from olaf.jobs.attached import command
+from olaf.jobs.evaluating import Evaluating
 from olaf.jobs.hearing import Hearing
 from olaf.jobs.limits import Limits, Verdict
 from olaf.jobs.progress import Earlier, Progress
 from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import Ended, Occurrence, Program, Said, Supervisor
-from olaf.jobs.training import LOOK_S, Observer, Outcome, session_seed
+from olaf.jobs.training import (
+    LAST_EVALUATION,
+    LOOK_S,
+    Observer,
+    Outcome,
+    olaf_command,
+    session_seed,
+)
 from olaf.lines import Control
 from olaf.modelfile import MODEL
 from olaf.outcome import Exit, RunError
@@ -59,12 +68,21 @@ class TrainingAlone:
         self._limits = Limits(self.progress, control)
         self._hearing = Hearing(self.progress, observer, self._now, self._train)
         self._place = Supervisor(restarts=0, descriptors=descriptors)
+        self._evaluating = Evaluating(
+            self.progress,
+            ask_for_model=lambda: self._place.tell(WORKER, f"save {settings.worker.job}"),
+            bring=lambda file: None,
+            say=observer.happened,
+            command=olaf_command,
+            learner=self._learner(),
+            clock=clock,
+        )
         self._phase = "starting"
         self._unsaved: str | None = None
 
     def run(self) -> Outcome:
         """Run to the end. Raises RunError for an invalid learner or a broken checkpoint."""
-        with self._place:
+        with self._place, contextlib.closing(self._evaluating):
             told = json.dumps(self._told())
             self._place.start(Program(WORKER, command("alone"), told, process_environment()))
             verdict: Verdict | None = None
@@ -75,10 +93,12 @@ class TrainingAlone:
             patience_s = self._train.stop_timeout_s
             for occurrence in self._place.stop([WORKER], patience_s):
                 self._take(occurrence)
+            kind, reason, code = verdict
+            if self._unsaved is not None:
+                kind, reason, code = "failed", self._unsaved, Exit.FAILED
+            if kind not in ("failed", "interrupted"):
+                self._evaluate_last()
         self._hearing.end()
-        kind, reason, code = verdict
-        if self._unsaved is not None:
-            kind, reason, code = "failed", self._unsaved, Exit.FAILED
         self.progress.sample(self._now())
         return Outcome(
             kind,
@@ -92,23 +112,30 @@ class TrainingAlone:
             self._place.cpu_s(),
         )
 
-    def _told(self) -> dict[str, Any]:
-        """The configuration of the learner's process."""
-        settings, earlier = self._settings, self.progress.earlier
+    def _learner(self) -> dict[str, Any]:
+        settings = self._settings
         learner = settings.learner.model_dump(mode="json")
         if "gamma" not in settings.learner.model_fields_set:
             learner["gamma"] = settings.server.learning_rate
         if learner["schedule"] != "constant" and learner["schedule_steps"] is None:
             learner["schedule_steps"] = self._train.steps
+        return learner
+
+    def _told(self) -> dict[str, Any]:
+        """The configuration of the learner's process."""
+        settings, earlier = self._settings, self.progress.earlier
+        limit = self._train.updates
         every_s = CHECKPOINT_EVERY_S
         if "checkpoint_every_ms" in settings.server.model_fields_set:
             every_s = float(settings.server.model_dump()["checkpoint_every_ms"]) / 1000
         return {
-            "learner": learner,
+            "learner": self._learner(),
             "seed": session_seed(self._train.seed, len(earlier.sessions)),
             "folder": str(self._train.folder.absolute()),
             "resumes": bool(earlier.sessions),
             "steps": earlier.steps,
+            "updates": None if limit is None else limit - earlier.updates,
+            "save_folder": str(self._evaluating.folder.absolute()),
             "checkpoint_every_s": every_s,
             "learning_rate": settings.server.learning_rate,
             "turns_per_push": settings.worker.turns_per_push,
@@ -125,6 +152,7 @@ class TrainingAlone:
                     return verdict
                 turns = int(occurrence.message.get("turns", 0))
                 self._place.tell(WORKER, f"updates {turns + 1}")
+        self._evaluating.turn()
         if verdict := self._limits.enough(self._now()):
             return verdict
         quiet = self._hearing.too_quiet([WORKER])
@@ -137,12 +165,21 @@ class TrainingAlone:
             # There is no account of fates that its end would close.
             return None if occurrence.expected else self._gone(occurrence)
         self._hearing.take(occurrence)
+        self._evaluating.take(occurrence)
         now = self._now()
         if now >= self._next_sample_s:
             self._next_sample_s = now + self._train.every_s
             self.progress.sample(now)
         self._observer.stands(self.progress, self._phase)
         return None
+
+    def _evaluate_last(self) -> None:
+        def goes_on() -> bool:
+            self.progress.now_s = self._now()
+            self._observer.stands(self.progress, LAST_EVALUATION)
+            return not self._control.stopping
+
+        self._evaluating.last(self._train.folder / MODEL, goes_on)
 
     def _hear(self, said: Said) -> None:
         message = said.message

@@ -40,6 +40,11 @@ ROLES: Mapping[str, Run] = {"rehearsal": _rehearsal, "alone": _alone}
 
 def main(argv: Sequence[str]) -> int:
     """Run the role that ``argv`` names to its end; return the exit code."""
+    return serve(ROLES.get(argv[0]) if len(argv) == 1 else None)
+
+
+def serve(run: Run | None) -> int:
+    """Read the configuration from the first line, run a role to its end; return the exit code."""
     from olaf.rl import process_environment
 
     for name, value in process_environment().items():
@@ -49,12 +54,12 @@ def main(argv: Sequence[str]) -> int:
     orders = orders_apart()
     told = json.loads(orders.readline() or "null")
     control.watch(orders)
-    if told is None or len(argv) != 1 or argv[0] not in ROLES:
-        print("olaf.jobs.attached is started by `olaf train`", file=sys.stderr)
+    if told is None or run is None:
+        print("this process is started by `olaf train`", file=sys.stderr)
         return 2
     try:
         with apart() as messages:
-            ROLES[argv[0]](told, Reporter(as_json=True, out=messages, human=str), control)
+            run(told, Reporter(as_json=True, out=messages, human=str), control)
     except Exception as error:
         failure = failure_of(error)
         if failure is None:

@@ -14,6 +14,7 @@ from typing import Any
 from olaf.jobs.faults import end_with_fault
 from olaf.jobs.playing import Pulse, made
 from olaf.lines import Control, Reporter, clock_here
+from olaf.modelfile import MODEL
 
 
 def run_alone(told: Mapping[str, Any], reporter: Reporter, control: Control) -> None:
@@ -50,6 +51,7 @@ class _Alone:
             while self._may_play():
                 self._turn()
                 pulse.told()
+                self._hand_over()
                 if time.monotonic() >= next_save_s:
                     self._save(self._folder / CHECKPOINT)
                     next_save_s = time.monotonic() + every_s
@@ -89,14 +91,35 @@ class _Alone:
             if self._turns < control.updates_allowed:
                 return True
             control.wait(60.0)
+            self._hand_over()
         return False
+
+    def _hand_over(self) -> None:
+        """Write the model if the parent asks for it, and report the file."""
+        for job in self._control.saves_wanted():
+            file = Path(self._told["save_folder"]) / MODEL
+            is_there = self._save(file)
+            self._reporter.say("saved", job=job, file=str(file) if is_there else None)
+
+    def _play(self) -> Any:
+        """Play and learn one turn, with no more updates than are left."""
+        learner, left = self._learner, self._told["updates"]
+        if left is not None and self._each_pass and left - self._updates < learner.config.passes:
+            learner.collect()
+            return learner.learn(left - self._updates)
+        return learner.iterate()
+
+    @property
+    def _each_pass(self) -> bool:
+        """True if each pass over the steps of a turn counts as an update."""
+        return self._told["turns_per_push"] == 1 and self._told["push_every"] == "pass"
 
     def _turn(self) -> None:
         """Play one turn, and report it as a worker does."""
         import numpy as np
 
         learner, told = self._learner, self._told
-        turn = learner.iterate()
+        turn = self._play()
         if learner.config.gradient_kind == "gradient":
             # No server applies the update, so its step is taken here.
             for part, update in zip(learner.parts(), turn.update, strict=True):
@@ -105,7 +128,7 @@ class _Alone:
         if told["turns_per_push"] > 1:
             self._updates += self._turns % told["turns_per_push"] == 0
         else:
-            self._updates += turn.passes if told["push_every"] == "pass" else 1
+            self._updates += turn.passes if self._each_pass else 1
         self._steps += turn.steps
         self._version += 1
         self._reporter.say(
@@ -125,13 +148,13 @@ class _Alone:
 
     def _end(self) -> None:
         """Write the model, also if the environment has failed in the middle of a turn."""
-        from olaf.modelfile import CHECKPOINT, MODEL
+        from olaf.modelfile import CHECKPOINT
 
         for name in (CHECKPOINT, MODEL):
             self._save(self._folder / name, is_last=True)
 
-    def _save(self, file: Path, *, is_last: bool = False) -> None:
-        """Write the model. On an error say so, and keep the previous file."""
+    def _save(self, file: Path, *, is_last: bool = False) -> bool:
+        """Write the model. On an error say so, keep the previous file, and return False."""
         from olaf.modelfile import write_model
         from olaf.rl.learner import named_parts
 
@@ -140,3 +163,5 @@ class _Alone:
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             self._reporter.say("save_failed", file=str(file), reason=reason, is_last=is_last)
+            return False
+        return True

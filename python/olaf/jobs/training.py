@@ -42,6 +42,9 @@ CHECKPOINT = "checkpoint.npz"
 CHECKPOINT_EVERY_MS = 10_000
 """Default interval in milliseconds between the server's checkpoints in a run."""
 
+LAST_EVALUATION = "evaluating the last model"
+"""Phase of a run after its processes have stopped."""
+
 LOOK_S = 0.1
 """Longest pause in seconds between two checks for the end of the run."""
 
@@ -466,7 +469,7 @@ class Training:
     def _evaluate_last(self) -> None:
         def goes_on() -> bool:
             self.progress.now_s = self._now()
-            self._observer.stands(self.progress, "evaluating the last model")
+            self._observer.stands(self.progress, LAST_EVALUATION)
             return not self._control.stopping
 
         count = len(self.progress.evaluations)

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -14,8 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from olaf.jobs.attached import serve
 from olaf.lines import Control, Reporter
-from olaf.outcome import Exit, RunError, failure_of
+from olaf.outcome import Exit, RunError
 
 PURPOSE = int.from_bytes(b"evaluation")
 """Sets the seeds of evaluations apart from all seeds of training."""
@@ -80,24 +80,5 @@ def evaluate(learner: Any, file: Path, told: Mapping[str, Any], seed: int) -> di
     return found
 
 
-def main() -> int:
-    """Read the configuration from the first line, serve until told to stop; return exit code."""
-    control = Control().catch_signals()
-    told = json.loads(sys.stdin.readline() or "null")
-    if told is None:
-        print("olaf.runs.evaluator is started by `olaf train --evaluate-every`", file=sys.stderr)
-        return 2
-    control.watch(sys.stdin)
-    try:
-        run_evaluator(told, Reporter(as_json=True, human=str), control)
-    except Exception as error:
-        failure = failure_of(error)
-        if failure is None:
-            raise
-        print(f"olaf: {failure}", file=sys.stderr)
-        return int(failure.code)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve(run_evaluator))
