@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from olaf.rl.actor_critic import Layout
+from olaf.rl.distributions import log_probability
 from olaf.rl.learner import LearnerConfig, LearnerError, named_parts
 from olaf.rl.local_job import JobConfig, LocalJob
 from olaf.rl.making import make_learner
@@ -140,6 +141,8 @@ def test_workers_of_both_kinds_speak_of_the_same_model() -> None:
         (f"{__name__}:headless", r"must give \(policy, value\)"),
         (f"{__name__}:narrow", r"policy \(2, 1\)"),
         (f"{__name__}:fixed", "log_std"),
+        (f"{__name__}:batch_norm", r"changes the buffer '0.running_var'.*LayerNorm"),
+        (f"{__name__}:batch_norm_of_now", "depends on the others of its batch.*LayerNorm"),
     ],
 )
 def test_a_module_that_will_not_do_says_why(module: str, message: str) -> None:
@@ -188,3 +191,78 @@ def narrow(observations: int, actions: int, continuous: bool) -> Any:
 
 def fixed(observations: int, actions: int, continuous: bool) -> Any:
     return tower(observations, actions, False)
+
+
+def with_first(first: Any, observations: int, actions: int) -> Any:
+    """A network that begins with this layer."""
+    import torch
+    from torch import nn
+
+    class Heads(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.policy, self.value = nn.Linear(16, actions), nn.Linear(16, 1)
+
+        def forward(self, hidden: Any) -> Any:
+            return self.policy(hidden), self.value(hidden)
+
+    made = nn.Sequential(first, nn.Linear(observations, 16), nn.Dropout(0.5), Heads())
+    made.log_std = nn.Parameter(torch.zeros(actions))
+    return made
+
+
+def batch_norm(observations: int, actions: int, continuous: bool) -> Any:
+    from torch import nn
+
+    return with_first(nn.BatchNorm1d(observations), observations, actions)
+
+
+def batch_norm_of_now(observations: int, actions: int, continuous: bool) -> Any:
+    from torch import nn
+
+    first = nn.BatchNorm1d(observations, track_running_stats=False)
+    return with_first(first, observations, actions)
+
+
+def dropping(observations: int, actions: int, continuous: bool) -> Any:
+    from torch import nn
+
+    return with_first(nn.LayerNorm(observations), observations, actions)
+
+
+@pytest.mark.torch
+def test_a_network_with_dropout_plays_one_policy_everywhere(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    config = SMALL.replaced(environment="CartPole-v1", module=f"{__name__}:dropping")
+    learner: Any = make_learner(config)
+    seen = np.random.default_rng(2).standard_normal((5, 4)).astype(np.float32)
+    assert (learner.policy(seen) == learner.policy(seen)).all()
+    learner.collect()
+    ratio: list[float] = []
+    backward = learner._backward
+
+    def first(batch: Any) -> Any:
+        now = learner._outputs(batch.observations)
+        logs = log_probability(now[:, :-1], batch.actions, None)
+        ratio.append(float(np.abs(logs - batch.log_probabilities).max()))
+        losses = backward(batch)
+        ratio.append(abs(losses["kl"]))
+        return losses
+
+    learner._backward = first
+    learner.learn()
+    # The learning pass begins with the policy that collected.
+    assert max(ratio[:2]) < 1e-5
+    assert not learner.module.training
+    make_learner(config, worker=1)
+    assert caplog.text.count("drops nothing") == 1
+
+
+@pytest.mark.torch
+def test_modules_of_all_workers_start_from_the_same_weights() -> None:
+    config = SMALL.replaced(environment="CartPole-v1", module=f"{__name__}:tower")
+    for one, other in zip(
+        make_learner(config).parts(), make_learner(config, worker=3).parts(), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)

@@ -33,7 +33,8 @@ def resolved(config: LearnerConfig) -> LearnerConfig:
         return config
     from olaf.rl.moments import resolve
 
-    trial = _made(config.replaced(normalise="off"), 0, None)
+    # Worker 1 has other numbers, which do not count here, and leaves it to worker 0 to warn.
+    trial = _made(config.replaced(normalise="off"), 1, None)
     try:
         return resolve(config, trial)
     finally:

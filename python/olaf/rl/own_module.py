@@ -3,14 +3,16 @@
 # mypy checks this file with and without torch; without it everything of torch is Any.
 # mypy: disable-error-code="import-untyped,import-not-found,misc,untyped-decorator,type-arg"
 
+import logging
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from olaf.rl.learner import LearnerConfig, LearnerError
 from olaf.rl.own import described, import_own
 from olaf.rl.spaces import Spaces
+from olaf.telling import tell
 
 
 def made_by(path: str, spaces: Spaces) -> Any:
@@ -108,4 +110,72 @@ def checked(
         )
     if spaces.continuous and not hasattr(module, "log_std"):
         raise LearnerError(f"{name}: continuous actions need an attribute log_std of {want[1:]}")
+    if (buffer := changing_buffer(module, torch.zeros(shape, device=device))) is not None:
+        raise LearnerError(
+            f"{name}: a forward pass changes the buffer {buffer!r}, and buffers do not travel to "
+            f"the other workers. {INSTEAD}"
+        )
+    in_one_mode(module, name, tells=worker == 0)
+    if depends_on_others(module, shape[1:], device):
+        raise LearnerError(
+            f"{name}: the policy for an observation depends on the others of its batch, and each "
+            f"worker and each evaluation has other batches. {INSTEAD}"
+        )
     return module
+
+
+def changing_buffer(module: nn.Module, observations: Tensor) -> str | None:
+    """The name of the first buffer that a forward pass in training changes, or None."""
+    before = {name: buffer.clone() for name, buffer in module.named_buffers()}
+    if not before:
+        return None
+    module.train()
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        module(observations)
+    after = dict(module.named_buffers())
+    return next((name for name, old in before.items() if not torch.equal(after[name], old)), None)
+
+
+def depends_on_others(module: nn.Module, shape: tuple[int, ...], device: torch.device) -> bool:
+    """Whether an observation of this shape has another policy alone than beside others."""
+    numbers = torch.Generator().manual_seed(0)
+    seen = torch.randn(4, *shape, generator=numbers).to(device)
+    with torch.no_grad():
+        among, _ = module(seen)
+        try:
+            alone, _ = module(seen[:1])
+        except ValueError:  # batch norm refuses a batch of one
+            return True
+    return not torch.allclose(among[:1], alone, rtol=1e-3, atol=1e-4)
+
+
+def in_one_mode(module: nn.Module, name: str, *, tells: bool) -> None:
+    """Put the module into the mode of evaluation, in which it stays.
+
+    PPO compares the probabilities of an action under one policy at two times. With dropout, the
+    policy that collected, the one that learns and the one that is evaluated would be three
+    (Hausknecht and Wagener 2022).
+    """
+    module.eval()
+    active = [
+        which
+        for which, part in module.named_modules()
+        if getattr(part, "p", 0) and isinstance(part, _DROPOUTS)
+    ]
+    if active and tells:
+        tell(
+            logging.WARNING,
+            f"{name}: the layer {active[0]!r} drops nothing: PPO compares probabilities of one "
+            "policy, so networks stay in eval mode, in training too",
+        )
+    for part in module.modules():
+        if isinstance(part, nn.RNNBase) and not part.dropout:
+            part.train()  # on a GPU, cuDNN has no gradient of them in eval mode
+
+
+INSTEAD = (
+    "Take LayerNorm or GroupNorm instead of BatchNorm; learner.normalise = on normalises "
+    "observations for all workers"
+)
+
+_DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)

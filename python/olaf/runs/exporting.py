@@ -301,7 +301,7 @@ def _onnx_of_normalisation(learner: Any, arrays: dict[str, Any]) -> tuple[list[A
     if (normalisation := learner.normalisation()) is None:
         return [], "observation"
     arrays["shift"], arrays["factor"] = normalisation
-    arrays["least"], arrays["most"] = np.float32([-LIMIT]), np.float32([LIMIT])
+    arrays["least"], arrays["most"] = np.array([-LIMIT], np.float32), np.array([LIMIT], np.float32)
     nodes, below = [], "observation"
     for kind, constant in (("Sub", "shift"), ("Mul", "factor"), ("Max", "least"), ("Min", "most")):
         nodes.append(helper.make_node(kind, [below, constant], [f"after.{constant}"]))
