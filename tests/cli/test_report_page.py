@@ -13,7 +13,7 @@ from olaf.jobs.progress import Progress
 from olaf.jobs.reading import read_settings
 from olaf.jobs.result import conclude, write_run
 from olaf.jobs.summary import ratios, summarize
-from olaf.jobs.supervisor import Ended, Printed
+from olaf.jobs.supervisor import Ended, Printed, Said
 from olaf.jobs.training import Outcome, Training
 from olaf.lines import Control
 from olaf.outcome import Exit
@@ -121,14 +121,20 @@ def failed(record: Record, **changes: Any) -> Record:
 def test_the_report_of_a_failed_run_says_so_in_red_with_its_cause_and_last_lines(
     record: Record,
 ) -> None:
-    lines = ['File "lake.py", line 27, in <measure>', "KeyError: 701"]
-    fault = {"process": "worker 1", "how": "exited with 1 (failed)", "lines": lines}
+    fault = {
+        "process": "worker 1",
+        "how": "exited with 1 (failed)",
+        "error": "KeyError: 701",
+        "frames": '  File "lake.py", line 27, in <measure>',
+        "lines": ["the probe is <under> water"],
+    }
     page = run_page(failed(record, fault=fault))
     assert "<h1 class=bad>LunarLander-v3: the run failed</h1>" in page
     alert = page[page.index('<div class="alert">') : page.index('<div class="tiles">')]
     assert "<b>no worker is left: KeyError: 701</b>" in alert
-    assert "worker 1 exited with 1 (failed), and was started again 5 times." in alert
-    assert "line 27, in &lt;measure&gt;\nKeyError: 701</pre>" in alert
+    assert "worker 1 exited with 1 (failed). It was started again 5 times." in alert
+    assert "<pre>KeyError: 701\n  File &quot;lake.py&quot;, line 27, in &lt;measure&gt;" in alert
+    assert "The last lines that worker 1 printed:</p><pre>the probe is &lt;under&gt;" in alert
     assert "worker 1 printed nothing." in run_page(failed(record))
     assert 'class="alert"' not in run_page(failed(record, fault=None, outcome="reached"))
     assert "<b>no worker is left" in run_page(
@@ -142,6 +148,8 @@ def test_a_run_that_failed_before_it_began_has_no_empty_plot_and_no_empty_tile(
     settings = read_settings(overrides=[f"train.out='{tmp_path}'", "train.workers=1"])
     progress = Progress(settings)
     progress.take(Printed("worker 0", 1, "KeyError: 'lake'"), 0.5)
+    error = {"event": "fault", "error": "KeyError: 1", "where": "a.py:3", "frames": "in <reset>"}
+    progress.take(Said("worker 0", 1, error), 0.6)
     progress.take(Ended("worker 0", 1, 1, False, None), 1.0)
     progress.sample(1.0)
     model = tmp_path / "model.npz"
@@ -149,7 +157,8 @@ def test_a_run_that_failed_before_it_began_has_no_empty_plot_and_no_empty_tile(
     outcome = Outcome("failed", reason, Exit.FAILED, 1.0, None, progress, {}, model)
     page = run_page(write_run(tmp_path, outcome, conclude(outcome)))
     assert "<svg" not in page
-    assert "The last lines of worker 0:</p><pre>KeyError: &#x27;lake&#x27;</pre>" in page
+    assert "The last lines that worker 0 printed:</p><pre>KeyError: &#x27;lake&#x27;</pre>" in page
+    assert "in worker 0:</p><pre>KeyError: 1\nin &lt;reset&gt;</pre>" in page
     assert page.count('class="tile"') == 1  # the wall time
     assert "No update was pushed." in page
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MOST_POINTS = 800
 
 
-def draw(fill: Callable[[Axes], None], *, width: float = 5.2, height: float = 2.7) -> str:
+def draw(fill: Callable[[Axes], None], *, width: float = 4.6, height: float = 2.4) -> str:
     """One plot as an ``<svg>`` element; ``fill`` draws on its axes.
 
     The sizes are inches: so few that the text can be read on a phone, where a plot is 350 px wide.

@@ -200,6 +200,8 @@ class Progress:
     """Last line that each process printed, or the error of the user's code that ended it."""
     printed: dict[str, deque[str]] = field(default_factory=dict)
     """The last lines that each process printed."""
+    user_fault: tuple[str, Mapping[str, Any]] | None = None
+    """The last error of the user's code: its process, and the message ``fault``."""
     fault: Ended | None = None
     """The last unexpected end of a process, or of one that was given up."""
     joined_at_s: float | None = None
@@ -480,6 +482,7 @@ class Progress:
             self.joined_at_s = at_s
         elif event == "fault":
             self.complaints[name] = words.cause(message)
+            self.user_fault = (name, message)
         if event in ROUTINE:
             return self._to_say.popleft() if self._to_say else None
         return self._news(name, message, at_s)

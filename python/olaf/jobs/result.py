@@ -173,17 +173,17 @@ def history(progress: Progress) -> list[dict[str, Any]]:
 
 
 def _fault(outcome: Outcome) -> dict[str, Any] | None:
-    """For a run that failed: the process at fault, its end, and its last lines."""
+    """For a run that failed: the process at fault, its end, its error, and its last lines."""
     progress = outcome.progress
-    if outcome.kind != "failed":
-        return None
-    end = progress.fault
-    name = end.name if end else next(iter(reversed(progress.complaints)), None)
-    if name is None:
+    end, told = progress.fault, progress.user_fault
+    name = told[0] if told else end.name if end else next(reversed(progress.complaints), None)
+    if outcome.kind != "failed" or name is None:
         return None
     return {
         "process": name,
-        "how": end.how if end else None,
+        "how": end.how if end and end.name == name else None,
+        "error": str(told[1].get("error", "")) if told else "",
+        "frames": str(told[1].get("frames", "")) if told else "",
         "lines": list(progress.printed.get(name, ())),
     }
 

@@ -104,13 +104,16 @@ def failure(result: Mapping[str, Any]) -> str:
     parts = [f'<p class="bad"><b>{escape(result["reason"])}</b></p>']
     if fault := result.get("fault"):
         name = escape(fault["process"])
-        ended = f" {escape(fault['how'])}" if fault["how"] else ""
-        again = numbers.counted(result["restarts"].get(fault["process"], 0), "time")
-        started = f", and was started again {again}" if result["restarts"] else ""
-        parts.append(f"<p>{name}{ended}{started}.</p>")
+        times = result["restarts"].get(fault["process"], 0)
+        again = f" It was started again {numbers.counted(times, 'time')}." if times else ""
+        if fault["how"]:
+            parts.append(f"<p>{name} {escape(fault['how'])}.{again}</p>")
+        if fault.get("frames"):
+            code = escape(f"{fault['error']}\n{fault['frames']}")
+            parts.append(f"<p>The error in your code, in {name}:</p><pre>{code}</pre>")
         if fault["lines"]:
             lines = escape("\n".join(fault["lines"]))
-            parts.append(f"<p>The last lines of {name}:</p><pre>{lines}</pre>")
+            parts.append(f"<p>The last lines that {name} printed:</p><pre>{lines}</pre>")
         else:
             parts.append(f"<p>{name} printed nothing.</p>")
     return f'<div class="alert">{"".join(parts)}</div>'
@@ -240,7 +243,8 @@ def events(happenings: Sequence[Mapping[str, Any]]) -> str:
     if len(rows) > 2 * MOST_EVENTS:
         left_out = f"{numbers.counted(len(rows) - 2 * MOST_EVENTS, 'more event')} in history.jsonl"
         rows = [*rows[:MOST_EVENTS], ["..", left_out], *rows[-MOST_EVENTS:]]
-    return f"<h2>What happened</h2>{table(['', ''], rows, numbers_from=0, numbers_to=1)}"
+    shown = table(["", ""], rows, numbers_from=0, numbers_to=1)
+    return f'<h2>What happened</h2><div class="log">{shown}</div>'
 
 
 def printed(happenings: Sequence[Mapping[str, Any]]) -> str:
@@ -257,7 +261,8 @@ def printed(happenings: Sequence[Mapping[str, Any]]) -> str:
         summary = f"{name} printed {numbers.counted(len(lines), 'line')}{which}"
         text = escape("\n".join(shown))
         parts.append(f"<details><summary>{escape(summary)}</summary><pre>{text}</pre></details>")
-    return f"<h2>Printed</h2>{''.join(parts)}" if parts else ""
+    note = '<p class="soft">The files in output/ have all lines, up to 1 MiB of each process.</p>'
+    return f"<h2>Printed</h2>{note}{''.join(parts)}" if parts else ""
 
 
 def settings_of(settings: Mapping[str, Any]) -> str:

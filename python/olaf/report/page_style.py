@@ -39,6 +39,7 @@ details { margin-top: 1rem; } summary { cursor: pointer; font-weight: 600; }
 td { overflow-wrap: break-word; }
 @media (max-width: 40rem) { th, td { padding-right: .8rem; } table { font-size: .82rem; }
   body { padding: 1rem .7rem 3rem; } }
+.log td:last-child { white-space: pre-wrap; }
 pre { overflow-x: auto; font-size: .8rem; background: var(--card); padding: .8rem;
   border: 1px solid var(--line); border-radius: .5rem; }
 """

@@ -68,7 +68,7 @@ def reward_plot(record: Mapping[str, Any], x: str = TIME) -> Plot:
         axes.set_xlim(left=0)
         axes.set(title=f"Reward against {_name(x)}", xlabel=x, ylabel="episode reward")
 
-    return draw(fill, height=2.9)
+    return draw(fill)
 
 
 def _name(x: str) -> str:
@@ -252,7 +252,7 @@ def compared_dots(runs: Sequence[Mapping[str, Any]], title: str, unit: str, key:
         axes.set_ylim(bottom=0)
         axes.set(title=f"{title}, run by run", ylabel=unit)
 
-    return draw(fill, height=2.6)
+    return draw(fill, height=2.2)
 
 
 RATIOS = {
