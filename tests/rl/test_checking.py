@@ -267,7 +267,9 @@ def test_a_reward_of_one_number_in_an_array_counts() -> None:
 
 
 def test_a_learner_refuses_a_fault_before_it_learns_from_it() -> None:
-    config = LearnerConfig(environment="OlafNan-v0", environments=2, steps_per_update=20)
+    config = LearnerConfig(
+        environment="OlafNan-v0", environments=2, steps_per_update=20, normalise="off"
+    )
     learner: Any = make_learner(config)
     before = learner.weights.copy()
     with pytest.raises(FaultyEnvironmentError, match=r"observation\[2\] is nan"):

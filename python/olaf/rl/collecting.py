@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from olaf.rl.checking import odd, refuse
 from olaf.rl.copies import Copies, End, InTurn, Masks, close_all, which_of
 from olaf.rl.environments import FaultyEnvironmentError, describe, make_environment
+from olaf.rl.learner import Parallel
 
 Act = Callable[[int, NDArray[np.float32], Masks | None], Sequence[Any]]
 """A policy, see `Collector.collect`."""
@@ -51,6 +52,15 @@ class Rollout:
     masks: NDArray[np.bool_] | None = None
     """Allowed choices ``(steps, environments, actions)``; None if all choices are allowed."""
 
+    skipped: NDArray[np.bool_] | None = None
+    """``(steps, environments)``: the copy only began its next episode, and took no action; nothing
+    can be learnt from this step. None if there are none."""
+
+    @property
+    def steps(self) -> int:
+        """Steps that the environments took, over all copies."""
+        return self.rewards.size - (0 if self.skipped is None else int(self.skipped.sum()))
+
 
 class Collector:
     """Steps copies of an environment for a policy; episodes continue across rollouts."""
@@ -60,14 +70,17 @@ class Collector:
         name: str,
         environments: int,
         seeds: Sequence[int],
+        *,
+        parallel: Parallel = "off",
         **how: Any,
     ) -> None:
         """Make and reset the copies, each with its seed. Raises ``UnusableEnvironmentError``.
 
-        how: ``flat``, ``images``, ``options``, ``worker`` and ``max_steps`` of `make_environment`.
+        parallel: see `LearnerConfig.parallel`. how: ``flat``, ``images``, ``options``, ``worker``
+        and ``max_steps`` of `make_environment`.
         """
         self._name = name
-        self._copies = made(name, environments, **how)
+        self._copies = made(name, environments, parallel, **how)
         self.spaces = self._copies.spaces
         self._rows = 0
         self.ended: Sequence[End] = ()
@@ -99,6 +112,7 @@ class Collector:
         final: list[tuple[int, int, NDArray[np.float32]]] = []
         ends: list[End] = []
         masks: list[NDArray[np.bool_]] = []
+        skipped: list[NDArray[np.bool_]] = []
         observations[0] = self._now
         now = observations[0]
         on_steps, step, masked = self.on_steps, copies.step, copies.masks is not None
@@ -126,6 +140,8 @@ class Collector:
                     error,
                 )
                 raise
+            if copies.skipped is not None:
+                skipped.append(copies.skipped)
             for end in ended:
                 ends.append(end)
                 if end.observation is None:
@@ -149,6 +165,7 @@ class Collector:
             [end.steps for end in ends],
             [numbers_of(end.info) for end in ends],
             np.array(masks) if masks else None,
+            np.array(skipped) if skipped else None,
         )
 
     def _refuse_odd(
@@ -201,8 +218,12 @@ class Collector:
         self._copies.close()
 
 
-def made(name: str, count: int, **how: Any) -> Copies:
+def made(name: str, count: int, parallel: Parallel, **how: Any) -> Copies:
     """The copies of an environment. Raises ``UnusableEnvironmentError``."""
+    if parallel != "off":
+        from olaf.rl.parallel import in_processes, in_vector
+
+        return (in_vector if parallel == "vector" else in_processes)(name, count, **how)
     envs: list[Any] = []
     try:
         for copy in range(count):

@@ -1,7 +1,8 @@
 """Copies of an environment that one policy steps together."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,8 @@ class Copies(Protocol):
     count: int
     masks: Masks | None
     """Allowed choices of the present states; None if the environment allows all of them."""
+    skipped: NDArray[np.bool_] | None
+    """Copies ``(count,)`` that took no action in the last step, and only began an episode."""
 
     def reset(self, seeds: Sequence[int]) -> NDArray[np.float32]:
         """Begin an episode in each copy; return ``(count, *observation_shape)``."""
@@ -64,6 +67,7 @@ class InTurn:
     def __init__(self, name: str, envs: Sequence[Env], spaces: Spaces) -> None:
         self.spaces, self.count = spaces, len(envs)
         self.masks: Masks | None = None
+        self.skipped: NDArray[np.bool_] | None = None
         self._size = spaces.observation
         self._envs = envs
         self._copies = [
@@ -187,12 +191,17 @@ def mask_of(copy: Copy, info: Any, spaces: Spaces, place: str) -> NDArray[np.boo
         given = method()
     parts = given if isinstance(given, tuple | list) else [given]
     mask = np.concatenate([np.ravel(np.asarray(part)) for part in parts]).astype(np.bool_)
+    check_mask(mask, spaces, partial(copy.refuse, place))
+    return mask
+
+
+def check_mask(mask: NDArray[np.bool_], spaces: Spaces, refuse: Callable[[str], NoReturn]) -> None:
+    """Refuse a mask that fits no action."""
     if mask.shape != (spaces.actions,):
-        copy.refuse(place, f"action_mask has {mask.size} flags, but there are {spaces.actions}")
+        refuse(f"action_mask has {mask.size} flags, but there are {spaces.actions}")
     begin = 0
     for part, choices in enumerate(spaces.discrete):
         if not mask[begin : begin + choices].any():
             which = f" in part {part}" if len(spaces.discrete) > 1 else ""
-            copy.refuse(place, f"action_mask allows no action{which}")
+            refuse(f"action_mask allows no action{which}")
         begin += choices
-    return mask

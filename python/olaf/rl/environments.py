@@ -9,6 +9,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,11 +75,16 @@ def make_environment(
     given = filled(options or {}, worker=worker, copy=copy, copies=copies)
     if render_mode is not None:
         given["render_mode"] = render_mode
-    env: gym.Env[Any, Any] = _made(name, _maker(name, given))
+    env: gym.Env[Any, Any] = made_by(name, maker(name, given))
     if not isinstance(env, gym.Env):
         what = name.rpartition(":")[2]
         raise UnusableEnvironmentError(
             f"environment {name!r}: {what}() gave {type(env).__name__}, not a gymnasium.Env"
+            + (
+                "; train on it with learner.parallel = vector, and evaluate one copy with --env"
+                if isinstance(env, gym.vector.VectorEnv)
+                else ""
+            )
         )
     try:
         _check_drawn(name, env, render_mode)
@@ -89,19 +95,26 @@ def make_environment(
         raise
 
 
-def _maker(name: str, given: dict[str, Any]) -> Callable[[], Any]:
-    """What makes the environment of that name, with these arguments."""
+def maker(
+    name: str, given: dict[str, Any], of_id: Callable[..., Any] | None = None
+) -> Callable[[], Any]:
+    """What makes the environment of that name, with these arguments.
+
+    of_id: makes a registered one, from its id or spec; None: `gymnasium.make`.
+    """
+    made = of_id or partial(gym.make, disable_env_checker=True)
     if is_packed(name):
         packed = load(name)
-        if isinstance(packed, EnvSpec):
-            return lambda: gym.make(packed, disable_env_checker=True, **given)
-        return lambda: packed(**given)
+        return (
+            partial(made, packed, **given)
+            if isinstance(packed, EnvSpec)
+            else partial(packed, **given)
+        )
     home, colon, rest = name.partition(":")
     module = import_own(home, f"environment {name!r}", UnusableEnvironmentError) if colon else None
     if module is not None and rest not in gym.registry and callable(getattr(module, rest, None)):
-        return lambda: getattr(module, rest)(**given)
-    known = rest if colon else name
-    return lambda: gym.make(known, disable_env_checker=True, **given)
+        return partial(getattr(module, rest), **given)
+    return partial(made, rest if colon else name, **given)
 
 
 def _check_drawn(name: str, env: "gym.Env[Any, Any]", render_mode: str | None) -> None:
@@ -129,7 +142,8 @@ def _fitted(
     return env
 
 
-def _made(name: str, make: Callable[[], Any]) -> Any:
+def made_by(name: str, make: Callable[[], Any]) -> Any:
+    """What ``make`` returns. Raises ``UnusableEnvironmentError`` if it fails."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # deprecation notices of older versions of an id

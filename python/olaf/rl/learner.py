@@ -18,6 +18,7 @@ Parts = list[NDArray[np.float32]]
 
 GradientKind = Literal["accumulated", "gradient"]
 Device = Literal["auto", "cpu", "cuda"]
+Parallel = Literal["off", "processes", "vector"]
 OnRefused = Literal["continue", "reset"]
 Schedule = Literal["constant", "linear", "cosine"]
 Recurrent = Literal["off", "lstm"]
@@ -69,6 +70,12 @@ class LearnerConfig:
     environments: int = 4
     """Copies of the environment that one worker steps together, so that one matrix product serves
     all."""
+
+    parallel: Parallel = "off"
+    """off: the copies step in turn, which is fastest for quick environments. processes: each copy
+    has a process of its own and all step at once, for steps of a millisecond or more. vector: the
+    environment steps its copies itself (``gym.make_vec``, or ``module:function`` of a
+    ``gymnasium.vector.VectorEnv`` or an EnvPool, called with ``num_envs``)."""
 
     steps_per_update: int = 500
     """Environment steps that are collected for one update, over all copies."""
@@ -185,6 +192,7 @@ class LearnerConfig:
             "learner": ("numpy", "torch"),
             "device": ("auto", "cpu", "cuda"),
             "gradient_kind": ("accumulated", "gradient"),
+            "parallel": ("off", "processes", "vector"),
             "schedule": ("constant", "linear", "cosine"),
             "recurrent": ("off", "lstm"),
         }

@@ -60,6 +60,7 @@ class NumpyLearner:
             images=self._sees_images,
             options=config.environment_options,
             worker=worker,
+            parallel=config.parallel,
             max_steps=config.max_episode_steps,
         )
         self.spaces = self._collector.spaces
@@ -239,9 +240,9 @@ class NumpyLearner:
         rollout, actions, log_probabilities = self._collect()
         reward = self._reward(rollout.episode_rewards)
         seconds = self._clock() - begin
-        self._steps += rollout.rewards.size
+        self._steps += rollout.steps
         self._turn = Turn(rollout, actions, log_probabilities, reward, seconds, self.config.passes)
-        return rollout.rewards.size
+        return rollout.steps
 
     def learn(self, passes: int | None = None) -> Iteration:
         """Make passes over the collected turn; return the update.
@@ -276,7 +277,7 @@ class NumpyLearner:
             update=update,
             gamma=self.config.gamma,
             reward=turn.reward,
-            steps=rollout.rewards.size if is_first else 0,
+            steps=rollout.steps if is_first else 0,
             episode_rewards=tuple(rollout.episode_rewards) if is_first else (),
             episode_steps=tuple(rollout.episode_steps) if is_first else (),
             episode_numbers=tuple(rollout.episode_numbers) if is_first else (),
@@ -355,7 +356,7 @@ class NumpyLearner:
         ratio = np.exp(
             np.minimum(now - turn.log_probabilities, np.log(self.config.importance_clip))
         )
-        return Batch(
+        batch = Batch(
             seen[:steps],
             flat_actions,
             now,
@@ -364,6 +365,9 @@ class NumpyLearner:
             ratio.astype(np.float32),
             masks,
         )
+        if rollout.skipped is None:
+            return batch
+        return batch.rows(np.flatnonzero(~rollout.skipped.reshape(steps)))
 
     def _act(self, turn: int, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
         """The outputs for the next step of all copies, the ``turn``-th of a rollout."""

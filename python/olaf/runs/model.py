@@ -107,7 +107,13 @@ def learner_of(fields: Mapping[str, Any], *, seed: int = 0, worker: int = 0) -> 
     from olaf.rl.making import make_learner
 
     # One policy for a few observations: a GPU would not help, and may be missing here.
-    changes = {"hidden": tuple(fields["hidden"]), "environments": 1, "device": "cpu", "seed": seed}
+    changes = {
+        "hidden": tuple(fields["hidden"]),
+        "environments": 1,
+        "device": "cpu",
+        "parallel": "off",
+        "seed": seed,
+    }
     learner: Any = make_learner(LearnerConfig(**{**fields, **changes}), worker)
     made: NumpyLearner = learner
     return made
