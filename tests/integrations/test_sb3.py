@@ -155,3 +155,58 @@ def test_environments_without_monitor_are_told_from_a_reward_of_zero(
         assert len(said) == warnings
         assert np.isnan(pushed.mean_reward()) == bool(warnings)
         environments.close()
+
+
+def normalised(seed: int, **options: Any) -> Any:
+    env_util = importlib.import_module("stable_baselines3.common.env_util")
+    vec_env = importlib.import_module("stable_baselines3.common.vec_env")
+    made = vec_env.VecNormalize(env_util.make_vec_env("Pendulum-v1", 2, seed=seed), **options)
+    model = sb3().PPO("MlpPolicy", made, n_steps=32, batch_size=64, n_epochs=1, seed=seed)
+    return model, made
+
+
+def test_moments_of_vec_normalize_are_those_of_all_workers(job: olaf.LocalJob) -> None:
+    seen: list[Any] = []
+
+    def watched(seed: int) -> tuple[Any, Any]:
+        """What the environments show, noted before they are normalised."""
+        model, normalise = normalised(seed)
+        step = normalise.venv.step_wait
+
+        def noted() -> Any:
+            found = step()
+            seen.append(found[0].copy())
+            return found
+
+        normalise.venv.step_wait = noted
+        return model, normalise
+
+    (one, first), (other, second) = watched(1), watched(2)
+    one.learn(256, callback=callback(job.address, patience_s=5.0))
+    before = second.obs_rms.mean.copy()
+    other.learn(256, callback=callback(job.address, cluster=1, patience_s=5.0))
+    every = np.concatenate(seen)
+    assert np.abs(second.obs_rms.mean - before).max() > 0
+    np.testing.assert_allclose(second.obs_rms.mean, every.mean(axis=0), atol=0.02)
+    np.testing.assert_allclose(second.obs_rms.var, every.var(axis=0), rtol=0.05)
+    assert second.obs_rms.count == pytest.approx(len(every), rel=0.02)
+    assert second.ret_rms.count == pytest.approx(len(every), rel=0.02)
+    assert first.obs_rms.count == pytest.approx(len(every) / 2, rel=0.02)
+    kept = job.model()
+    assert kept is not None
+    assert kept.parts[0].size == flat(other.policy).size + (3 + 1) * 5
+
+
+def test_a_later_worker_normalises_as_the_job_does(job: olaf.LocalJob) -> None:
+    model, normalise = normalised(1)
+    model.learn(128, callback=callback(job.address, patience_s=5.0))
+    late, other = normalised(7, norm_reward=True)
+
+    class Look(callback(job.address).__class__):  # type: ignore[misc]
+        def _on_training_start(self) -> None:
+            super()._on_training_start()
+            np.testing.assert_allclose(other.obs_rms.mean, normalise.obs_rms.mean, atol=1e-5)
+            np.testing.assert_allclose(other.obs_rms.var, normalise.obs_rms.var, rtol=1e-4)
+            np.testing.assert_allclose(other.ret_rms.var, normalise.ret_rms.var, rtol=1e-4)
+
+    late.learn(64, callback=Look(job.address, cluster=1))

@@ -7,7 +7,8 @@
 
 The callback joins with the parameters of ``model.policy``. After each rollout's training it pushes
 the change of the parameters, with the mean reward of the last episodes, and takes the job's newest
-model. The optimiser's state stays local, and so do running means (``VecNormalize``, batch norm).
+model. The moments of ``VecNormalize`` are those of all workers. The optimiser's state stays local,
+and so do the running means of a batch norm.
 """
 
 # mypy checks this file with and without the framework; without it everything of it is Any.
@@ -29,6 +30,8 @@ from stable_baselines3.common.callbacks import BaseCallback  # noqa: E402
 from stable_baselines3.common.monitor import Monitor  # noqa: E402
 from stable_baselines3.common.vec_env import VecMonitor, is_vecenv_wrapped  # noqa: E402
 
+from olaf.integrations.sb3_moments import Shared  # noqa: E402
+
 __all__ = ["OlafCallback"]
 
 
@@ -49,6 +52,7 @@ class OlafCallback(BaseCallback):
         self._every = every
         self._member = Member(address, **options)
         self._rollouts = 0
+        self._shared: Shared | None = None
 
     @property
     def connection(self) -> Any:
@@ -65,7 +69,11 @@ class OlafCallback(BaseCallback):
                 "wrap them in stable_baselines3.common.vec_env.VecMonitor",
             )
         self._rollouts = 0
-        version = self._member.join(policy)
+        normalise = self.model.get_vec_normalize_env()
+        self._shared = Shared(policy, normalise) if normalise else None
+        version = self._member.join(self._shared or policy)
+        if self._shared:
+            self._shared.take()
         if self.verbose:
             print(f"olaf: joined as worker {self.connection.worker}, model version {version}")
 
@@ -90,7 +98,11 @@ class OlafCallback(BaseCallback):
     def _exchange(self) -> None:
         self._rollouts = 0
         mean = self.mean_reward()
+        if self._shared:
+            self._shared.add()
         version = self._member.exchange(reward=0.0 if math.isnan(mean) else mean)
+        if self._shared:
+            self._shared.take()
         self.logger.record("olaf/model_version", version or self.connection.version)
 
     def mean_reward(self) -> float:
