@@ -112,7 +112,8 @@ class _Alone:
     @property
     def _each_pass(self) -> bool:
         """True if each pass over the steps of a turn counts as an update."""
-        return self._told["turns_per_push"] == 1 and self._told["push_every"] == "pass"
+        told = self._told
+        return bool(told["turns_per_push"] == 1 and told["push_every"] == "pass")
 
     def _turn(self) -> None:
         """Play one turn, and report it as a worker does."""
