@@ -1,14 +1,17 @@
 """Evaluations while a run trains: when they are, what is kept, and what if they fail."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from cli_doubles import Watcher, fake_command
 
+from olaf.jobs.evaluating import Evaluating
 from olaf.jobs.evaluation import best_of
-from olaf.jobs.progress import Earlier
+from olaf.jobs.progress import Earlier, Progress
 from olaf.jobs.reading import read_settings
 from olaf.jobs.result import conclude
+from olaf.jobs.supervisor import Said
 from olaf.jobs.training import Outcome, Training
 from olaf.lines import Control
 from olaf.modelfile import read_model
@@ -138,3 +141,39 @@ def test_a_run_that_is_interrupted_does_not_wait_for_an_evaluation(tmp_path: Pat
     outcome = Training(read_settings(overrides=overrides), watcher, control, fake_command).run()
     assert outcome.kind == "interrupted"
     assert "evaluating the last model" not in watcher.phases
+
+
+def test_an_evaluation_that_is_due_waits_for_the_one_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_EVALUATOR", "hangs")
+    overrides = [f"train.out='{tmp_path}'", "train.evaluate_every=25"]
+    progress = Progress(read_settings(overrides=overrides))
+    asked: list[int] = []
+    now = [0.0]
+    evaluating = Evaluating(
+        progress,
+        ask_for_model=lambda: asked.append(progress.updates),
+        bring=lambda file: None,
+        say=lambda happening: None,
+        command=fake_command,
+        learner={"environments": 1},
+        clock=lambda: now[0],
+    )
+    saved = Said("server", 1, {"event": "saved", "job": 1, "file": str(tmp_path / "model.npz")})
+    with closing(evaluating):
+        for updates in (24, 25, 49, 50, 60):
+            progress.updates_of["worker 0", 1] = {"updates": updates, "steps": 10 * updates}
+            evaluating.turn()
+            if updates == 49:
+                evaluating.take(saved)  # the model of the first one; its evaluation hangs
+        assert asked == [25]
+        assert evaluating.is_busy
+        now[0] = 121.0  # its time limit is over: now the next one has its turn, once
+        evaluating.turn()
+        evaluating.turn()
+        assert asked == [25, 60]
+        # The server does not answer, as it does if it died: it is asked again.
+        now[0] = 145.0
+        evaluating.turn()
+        assert asked == [25, 60, 60]
