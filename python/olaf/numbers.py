@@ -60,7 +60,7 @@ def rate(bytes_per_s: float | None) -> str:
 def short(value: float, digits: int | None = None) -> str:
     """Three or four significant digits, ``1,152``, ``44.1``, ``0.031``; or ``digits`` decimals."""
     if digits is not None:
-        return f"{value or 0.0:,.{digits}f}"
+        return f"{round(value, digits) or 0.0:,.{digits}f}"
     size = abs(value)
     if size >= 1000:
         return f"{value:,.0f}"

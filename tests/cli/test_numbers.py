@@ -43,7 +43,8 @@ def test_no_number_becomes_nothing_by_its_decimals(value: float, digits: int, te
 
 
 def test_a_short_number_has_no_negative_nothing() -> None:
-    assert [short(-0.0), short(0.0), short(-0.0, 2), short(-0.031)] == ["0", "0", "0.00", "-0.031"]
+    assert [short(-0.0), short(0.0), short(-0.031)] == ["0", "0", "-0.031"]
+    assert [short(-0.0, 2), short(-1e-8, 2), short(-0.5, 2)] == ["0.00", "0.00", "-0.50"]
 
 
 def test_a_count_has_its_noun() -> None:

@@ -36,6 +36,23 @@ def progress_of_a_turn() -> Progress:
     progress = Progress(Settings())
     progress.take(turn(), 1.0)
     progress.sample(1.0)
+    progress.take(turn(updates=2), 2.0)
+    fates = dict.fromkeys(("sent_alone", "merged", "replaced"), 1_234_567)
+    queue = {"used": 3, "slots": 8}
+    switch = {"received": 9, "departures": 9, "fates": fates, "queue": queue}
+    progress.take(Said("switch", 1, {"event": "stats", "stats": switch}), 2.0)
+    cluster = {
+        **dict.fromkeys(("aom_now_ns", "aom_mean_ns", "aom_peak_mean_ns"), 1.5e9),
+        "cluster": 0,
+        "deliveries": 3,
+        "contributions": 1_234_567,
+        "staleness_mean": 12.3,
+        "staleness_max": 40,
+        "clock_error_ns": 1,
+    }
+    server = {"jobs": [{"job": 1, "version": 9, "clusters": [cluster]}]}
+    progress.take(Said("server", 1, {"event": "stats", "stats": server}), 2.0)
+    progress.sample(2.0)
     return progress
 
 
@@ -56,8 +73,21 @@ def test_the_display_has_one_line_of_the_learners_numbers(width: int) -> None:
     assert max(map(len, lines)) <= width
 
 
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_nothing_is_cut_whatever_the_width_and_the_room_is_used(width: int) -> None:
+    lines = shown(width)
+    text = "\n".join(lines)
+    assert max(map(len, lines)) <= width
+    assert "…" not in text
+    for word in ("left merged", "cluster", "peaks", "behind", "1,234,567", "12.3"):
+        assert word in text
+    (heads,) = {line for line in lines if "behind" in line}
+    assert ("queue" in heads) == (width > 80)  # side by side, or one below the other
+    assert max(len(line.rstrip(" │").lstrip("│ ")) for line in lines) > width - 16
+
+
 def test_a_tiny_reward_is_shown_with_the_digits_that_tell() -> None:
-    assert any("reward 0.00312  mean of the last 1 episode" in line for line in shown(140))
+    assert any("reward 0.00312  mean of the last 2 episodes" in line for line in shown(140))
     out = io.StringIO()
     Lines(out).stands(progress_of_a_turn(), "training")
     assert "  reward 0.00312  age" in out.getvalue()
@@ -71,7 +101,7 @@ def test_plain_lines_have_the_learners_numbers_every_few_status_lines() -> None:
         progress.now_s = float(second)
         lines.stands(progress, "training")
     told = out.getvalue().splitlines()
-    assert sum("  updates 1 " in line for line in told) == 11
+    assert sum("  updates 2 " in line for line in told) == 11
     learning = [line.strip() for line in told if "learning:" in line]
     assert [line[:5] for line in learning] == ["0.0 s", "5.0 s", "10.0 "]
     assert learning[0].endswith("explained variance 0.85, gradient norm 0.43")

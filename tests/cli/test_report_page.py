@@ -99,11 +99,20 @@ def test_a_plot_that_would_be_empty_is_a_sentence(record: Record) -> None:
         "The run was too short to draw its speed.",
     ):
         assert page.count(sentence) == 1
+    short = run_page({**record, "history": record["history"][:3]})
+    assert "The run was too short to draw its speed." in short
+    assert "Age-of-Model when reported" not in run_page({**record, "history": ages_once(record)})
     idle = [{**sample, "queue_used": 0} for sample in record["history"]]
     page = run_page({**record, "history": idle})
     assert page.count("<svg") == 5 + SMALL
     assert "The queue was empty at every report." in page
     assert "Queue, of 8 slots" not in page
+
+
+def ages_once(record: Record) -> list[Record]:
+    """The history with the ages of one sample alone."""
+    *others, last = record["history"]
+    return [*({**sample, "ages_s": {}} for sample in others), last]
 
 
 def failed(record: Record, **changes: Any) -> Record:

@@ -22,6 +22,10 @@ REDRAW_S = 0.4
 EVENTS = 5
 FRAME = 4
 """Columns of the panel's frame."""
+BETWEEN = 4
+"""Columns between fates and clusters."""
+LEAST_BAR = 4
+MOST_BAR = 30
 FATES = (
     ("sent_alone", "left alone", "green"),
     ("merged", "left merged", "cyan"),
@@ -68,18 +72,27 @@ class Display:
 
     def _draw(self, progress: Progress, phase: str) -> RenderableType:
         width = self._console.width
-        side = Table.grid(padding=(0, 2))
-        side.add_row(_fates(progress), _clusters(progress))
         parts: list[RenderableType] = [
             _headline(progress, phase, self._title),
             _reward(progress, width),
         ]
         if line := _learning(progress, width - FRAME):
             parts.append(line)
-        parts.append(side)
+        parts.append(self._side(progress, width - FRAME))
         if self._events:
             parts.append(_events(self._events))
         return Panel(Group(*parts), title="olaf", title_align="left", border_style="dim")
+
+    def _side(self, progress: Progress, room: int) -> RenderableType:
+        """Fates and clusters: side by side where there is room."""
+        clusters = _clusters(progress)
+        bare = self._console.measure(_fates(progress, 0)).maximum
+        left = room - bare - self._console.measure(clusters).maximum - BETWEEN
+        if left < LEAST_BAR:
+            return Group(_fates(progress, min(room - bare, MOST_BAR)), clusters)
+        side = Table.grid(padding=(0, 2))
+        side.add_row(_fates(progress, min(left, MOST_BAR)), clusters)
+        return side
 
 
 def _headline(progress: Progress, phase: str, title: str) -> Text:
@@ -107,7 +120,7 @@ def _reward(progress: Progress, width: int) -> RenderableType:
         text.append(f"  mean of the last {last}")
         text.append("" if best is None else f", best {score(best)}", style="dim")
     points = [(s.at_s, s.reward) for s in progress.samples if s.reward is not None]
-    plot = Text("\n".join(curve(points, min(width - 6, 100), 8)), style="green")
+    plot = Text("\n".join(curve(points, width - 6, 8)), style="green")
     return Group(text, plot)
 
 
@@ -122,7 +135,7 @@ def _learning(progress: Progress, width: int) -> Text | None:
     return text if len(text) > len("learning") else None
 
 
-def _fates(progress: Progress) -> Table:
+def _fates(progress: Progress, room: int) -> Table:
     counts = progress.switch_counts()
     total = max(sum(counts.values()), 1)
     used, slots = progress.queue
@@ -130,18 +143,18 @@ def _fates(progress: Progress) -> Table:
     table.add_row(
         Text("queue", style="bold"),
         f"{used}/{slots}",
-        Text(bar(used / max(slots, 1), 20), "yellow"),
+        Text(bar(used / max(slots, 1), room), "yellow"),
     )
     for key, name, style in FATES:
         count = counts.get(key, 0)
-        table.add_row(name, f"{count:,}", Text(bar(count / total, 20), style))
+        table.add_row(name, f"{count:,}", Text(bar(count / total, room), style))
     return table
 
 
 def _clusters(progress: Progress) -> Table:
     table = Table(box=None, padding=(0, 1), header_style="bold")
     for column in ("cluster", "age", "mean", "peaks", "updates", "behind"):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)
     clusters = sorted(progress.clusters.items())
     for number, one in clusters[:7]:
         table.add_row(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from olaf.numbers import score
+
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
@@ -27,7 +29,7 @@ def curve(points: Sequence[tuple[float, float]], width: int, height: int) -> lis
             cells[y // 4][dot_x // 2] |= _DOTS[y % 4][dot_x % 2]
         before = dot_y
     lines = ["".join(chr(0x2800 + cell) for cell in row) for row in cells]
-    labels = {0: f"{high:8.1f} ", height - 1: f"{low:8.1f} "}
+    labels = {0: f"{score(high):>8} ", height - 1: f"{score(low):>8} "}
     return [labels.get(row, " " * label) + line for row, line in enumerate(lines)]
 
 

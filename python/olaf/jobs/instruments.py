@@ -59,6 +59,7 @@ INSTRUMENTS: Mapping[str, Instrument] = {
         "explained_variance",
         "explained variance",
         "share of the returns' variance that the value head predicts: 1 is all of it, 0 none",
+        lambda share: short(share, 2),
     ),
     "gradient_norm": Instrument(
         "gradient_norm",

@@ -237,7 +237,8 @@ def events(happenings: Sequence[Mapping[str, Any]]) -> str:
         rows.append([f"{event['at_s']:.1f} s", event["text"]])
     for row, count in others.items():
         also = "1 other says so" if count == 1 else f"{count} others say so"
-        rows[row][1] += f" ({also}, too)"
+        first, _, rest = rows[row][1].partition("\n")
+        rows[row][1] = f"{first} ({also}, too)" + (f"\n{rest}" if rest else "")
     if not rows:
         return ""
     if len(rows) > 2 * MOST_EVENTS:

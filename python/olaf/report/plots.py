@@ -104,6 +104,8 @@ def age_plot(record: Mapping[str, Any]) -> Plot:
     clusters = sorted({c for sample in history for c in sample["ages_s"]}, key=int)
     if not clusters:
         return Nothing("No update reached the server, so the model has no age to draw.")
+    if sum(bool(sample["ages_s"]) for sample in history) < 2:
+        return Nothing("The run was too short to draw the Age-of-Model.")
 
     def fill(axes: Axes) -> None:
         for index, cluster in enumerate(clusters):
@@ -178,7 +180,7 @@ def speed_plot(record: Mapping[str, Any]) -> Plot:
         for before, after in zip(history, history[4:], strict=False)
         if after["at_s"] > before["at_s"]
     ]
-    if not any(speed for _, speed in points):
+    if len(points) < 2 or not any(speed for _, speed in points):
         return Nothing("The run was too short to draw its speed.")
 
     def fill(axes: Axes) -> None:

@@ -81,7 +81,7 @@ def measures(result: Result) -> list[tuple[str, str]]:
     rows += [
         (
             "staleness",
-            f"mean {number(staleness['mean'])}, at most {number(staleness['max'], 0)} versions"
+            f"mean {number(staleness['mean'])}, at most {_versions(staleness['max'])}"
             f"{_since(result)}",
         ),
         ("loss", percent(result["loss"])),
@@ -98,6 +98,10 @@ def measures(result: Result) -> list[tuple[str, str]]:
         text = ", ".join(f"{name} {count}x" for name, count in result["restarts"].items())
         rows.append(("started again", text))
     return rows
+
+
+def _versions(most: float | None) -> str:
+    return "-" if most is None else counted(round(most), "version")
 
 
 def _of_updates(contributions: float, segments: int, noun: str, nouns: str) -> str:
