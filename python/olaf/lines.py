@@ -188,7 +188,8 @@ class Control:
         self._stats_wanted = False
         self._saves_wanted: deque[int] = deque(maxlen=SAVES)
         self._files_wanted: deque[str] = deque(maxlen=SAVES)
-        self._owns_process = False
+        self._parent: int | None = None
+        """The parent's process, for a role that owns its own."""
         self._wake_out, self._wake_in = os.pipe()
         os.set_blocking(self._wake_in, False)
         os.set_blocking(self._wake_out, False)
@@ -205,7 +206,7 @@ class Control:
         owns_process: the process belongs to this role alone. If the role does not stop in time
         after its parent is gone, the process is ended, with its process group.
         """
-        self._owns_process = owns_process
+        self._parent = os.getppid() if owns_process else None
         threading.Thread(target=self._obey, args=(stream, owns_process), daemon=True).start()
 
     def wait(self, timeout_s: float) -> bool:
@@ -247,12 +248,12 @@ class Control:
         self.concluded = self.concluded or why
         self._wake()
 
-    def end(self) -> None:
+    def close(self) -> None:
         """The role has ended. If its parent is gone, end the programs that the role has started.
 
-        A parent that lives does so itself.
+        A parent that lives does so itself. Call it on every way out.
         """
-        if self._owns_process and self.why == PARENT_GONE:
+        if self._parent is not None and os.getppid() != self._parent:
             end_own_group()
 
     def _caught(self, number: int, frame: FrameType | None) -> None:
@@ -287,6 +288,10 @@ class Control:
                 self._wake()
         self.stop(PARENT_GONE)
         if owns_process:
+            # Nobody reads what the role prints: that must not stop it from closing what it has.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, STDOUT)
+            os.dup2(nowhere, STDERR)
             time.sleep(ORPHAN_GRACE_S)
             end_own_group()
             os._exit(1)

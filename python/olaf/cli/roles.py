@@ -6,6 +6,7 @@ from the first line of stdin, and stops at the end of stdin.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import faulthandler
 import json
@@ -178,8 +179,8 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
             "every_s": given["every"],
             "admission": settings.switch.to_admission(),
         }
-    running.run_told("switch", told, reporter, control)
-    control.end()
+    with contextlib.closing(control):
+        running.run_told("switch", told, reporter, control)
 
 
 @click.command()
@@ -240,8 +241,8 @@ def server(ctx: click.Context, /, **given: Any) -> None:
             "model_file": str(given["model"]) if given["model"] else None,
             "job": settings.worker.job,
         }
-    running.run_told("server", told, reporter, control)
-    control.end()
+    with contextlib.closing(control):
+        running.run_told("server", told, reporter, control)
 
 
 @click.command()
@@ -290,8 +291,8 @@ def worker(ctx: click.Context, /, **given: Any) -> None:
         told = dataclasses.asdict(task)
         told["client"] |= {"metrics": own.metrics, "metrics_token_file": own.metrics_token_file}
     extras.need("train", "gymnasium", what="olaf worker")
-    running.run_told("worker", told, reporter, control)
-    control.end()
+    with contextlib.closing(control):
+        running.run_told("worker", told, reporter, control)
 
 
 def _by_engine(name: str, given: Sequence[str], of_engine: str) -> dict[str, tuple[str, Any]]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import json
 import os
@@ -58,7 +59,7 @@ def serve(run: Run | None) -> int:
         print("this process is started by `olaf train`", file=sys.stderr)
         return 2
     try:
-        with apart() as messages:
+        with contextlib.closing(control), apart() as messages:
             run(told, Reporter(as_json=True, out=messages, human=str), control)
     except Exception as error:
         failure = failure_of(error)
@@ -66,7 +67,6 @@ def serve(run: Run | None) -> int:
             raise
         print(f"olaf: {failure}", file=sys.stderr)
         return int(failure.code)
-    control.end()
     return 0
 
 
