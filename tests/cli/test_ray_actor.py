@@ -72,6 +72,27 @@ def test_lines_that_were_not_acknowledged_are_said_again(actor: RoleActor) -> No
     assert actor.hear(first.upto, 0).lines == []
 
 
+def test_what_a_role_prints_is_heard_and_never_parsed(
+    actor: RoleActor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = json.dumps({"event": "listening"})
+    monkeypatch.setattr(ray_actor, "run_told", lambda *_: print(line))
+    actor.begin("worker", "{}", str(tmp_path))
+    said, _ = heard(actor, "printed")
+    assert said["text"] == line
+
+
+def test_lines_that_are_printed_too_fast_are_counted(actor: RoleActor) -> None:
+    for number in range(ray_actor.MOST_PRINTED + 500):
+        actor.printed(str(number))
+    kept = actor.hear(0, 0)
+    assert [text for _, text in kept.lines] == [str(n) for n in range(ray_actor.MOST_PRINTED)]
+    actor.hear(kept.upto, 0)
+    actor.printed("later")
+    told = [text for _, text in actor.hear(kept.upto, 0).lines]
+    assert told == ["(500 lines were left out here)", "later"]
+
+
 def test_a_file_goes_there_and_back_and_never_over_a_newer_one(
     actor: RoleActor, tmp_path: Path
 ) -> None:

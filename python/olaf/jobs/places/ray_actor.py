@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import platform
@@ -29,6 +30,9 @@ from olaf.outcome import Exit, failure_of
 
 MOST_LINES = 100_000
 """Most lines kept for a driver that has stopped reading, so that memory stays bounded."""
+
+MOST_PRINTED = 1_000
+"""Most printed lines among them: the user's code may print faster than the driver reads."""
 
 AT_ONCE = 2_000
 """Most lines in one answer."""
@@ -110,6 +114,10 @@ class RoleActor:
         self._code: int | None = None
         self._begun = False
         self._life = secrets.token_hex(8)
+        self._printed = 0
+        """Printed lines among those that are kept."""
+        self._left_out = 0
+        """Printed lines that were not kept since the last one that was."""
         self._orders: IO[str] | None = None
         self._asked_at = time.monotonic()
 
@@ -142,6 +150,7 @@ class RoleActor:
         with self._lock:
             self._asked_at = time.monotonic()
             had = max(after - self._first, 0)
+            self._printed -= sum(kind == "printed" for kind, _ in self._lines[:had])
             del self._lines[:had]
             self._first += had
             self._lock.wait_for(lambda: self._lines or self._code is not None, wait_s)
@@ -175,7 +184,19 @@ class RoleActor:
             if len(self._lines) >= MOST_LINES:
                 os._exit(int(Exit.UNREACHABLE))
             self._lines.append((kind, text))
+            self._printed += kind == "printed"
             self._lock.notify_all()
+
+    def printed(self, text: str) -> None:
+        """Keep a line that the role's code has printed, or count it if too many wait."""
+        with self._lock:
+            if self._printed >= MOST_PRINTED:
+                self._left_out += 1
+                return
+            count, self._left_out = self._left_out, 0
+        if count:
+            self._add("printed", f"({count:,} lines were left out here)")
+        self._add("printed", text)
 
     def _watch_driver(self) -> None:
         while self._code is None:
@@ -198,12 +219,32 @@ class RoleActor:
             self._lock.notify_all()
 
 
+class _Printing(io.TextIOBase):
+    """Takes what the role's code prints, and passes it on to Ray's log of this actor too."""
+
+    def __init__(self, actor: RoleActor) -> None:
+        self._actor, self._log = actor, sys.stdout
+        self._rest = ""
+
+    def write(self, text: str) -> int:
+        self._log.write(text)
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            if line.strip():
+                self._actor.printed(line)
+        return len(text)
+
+    def flush(self) -> None:
+        self._log.flush()
+
+
 def _outcome(
     actor: RoleActor, role: str, told: dict[str, Any], reporter: Reporter, control: Control
 ) -> int:
     """Run the role to its end, and print what a process would print to stderr."""
     try:
-        run_told(role, told, reporter, control)
+        with contextlib.redirect_stdout(_Printing(actor)):
+            run_told(role, told, reporter, control)
     except SystemExit as end:
         return int(end.code or 0)
     except Exception as error:
