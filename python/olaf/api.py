@@ -229,10 +229,13 @@ def _settings(settings: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
 def _start(
     file: Path | None, chosen: dict[str, tuple[str, Any]], observe: Observe, control: Control
 ) -> Run:
+    from olaf.jobs.effects import refuse_useless
     from olaf.jobs.reading import read_settings
     from olaf.runs.running import start
 
-    return start(read_settings(file, chosen), observe, control)
+    settings = read_settings(file, chosen)
+    refuse_useless(settings, chosen)
+    return start(settings, observe, control)
 
 
 def _resume(
@@ -242,6 +245,7 @@ def _resume(
     observe: Observe,
     control: Control,
 ) -> Run:
+    from olaf.jobs.effects import refuse_useless
     from olaf.jobs.reading import read_settings
     from olaf.runs.folder import Hold, find_folder
     from olaf.runs.journal import read_journal
@@ -258,6 +262,7 @@ def _resume(
     with Hold(folder).take(patience_s=ORPHANS_S, waiting=lambda: None) as hold:
         earlier = read_journal(folder)
         settings = read_settings(None, chosen, base=resumed(folder, earlier))
+        refuse_useless(settings, chosen)
         session = Session(folder, hold, earlier, control)
         return resume(session, settings, observe)
 

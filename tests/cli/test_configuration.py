@@ -115,7 +115,7 @@ def test_every_wrong_key_is_reported_at_once_with_its_origin(tmp_path: Path) -> 
         ("switch.listen=localhost:99999", "write it HOST:PORT"),
         ("train.clusters=99", "clusters (99) is more than workers (8)"),
         ("learner.learner=jax", "one of numpy, torch"),
-        ("learner.clip=0", "clip = 0.0: must be above 0"),
+        ("learner.clip=0", "`learner.clip` = 0.0: must be above 0"),
         ("train.until_reward=nan", "finite"),
     ],
 )

@@ -105,14 +105,14 @@ class Dot(gym.Env):
 """
 
 
-@pytest.mark.parametrize("how", ["--local", "--transport=tcp"])
+@pytest.mark.parametrize("how", [["--local"], ["--transport=tcp", "--workers=2"]])
 def test_every_kind_of_run_is_evaluated_whatever_its_environment_prints(
-    tmp_path: Path, how: str
+    tmp_path: Path, how: list[str]
 ) -> None:
     (tmp_path / "chatty.py").write_text(CHATTY)
     done = apart(
         tmp_path,
-        *("train", "--env=chatty:Dot", "--workers=2", "--until-reward=off", "--updates=30", how),
+        *("train", "--env=chatty:Dot", "--until-reward=off", "--updates=30", *how),
         *("--evaluate-every=10", "--set=learner.steps_per_update=50", "--json"),
     )
     result = json.loads(done.stdout)

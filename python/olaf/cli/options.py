@@ -173,10 +173,14 @@ def settings(
     base: tables with lower precedence than the file and the options, as from a resumed run.
     more: keys of options that the command reads itself, as `given` returns them.
     """
+    from olaf.jobs.effects import refuse_useless
     from olaf.jobs.reading import read_settings, write_toml
 
     chosen = {**given(ctx, keys), **(more or {})}
-    checked = read_settings(ctx.params["config_file"], chosen, ctx.params["overrides"], base=base)
+    overrides = ctx.params["overrides"]
+    checked = read_settings(ctx.params["config_file"], chosen, overrides, base=base)
+    if ctx.command.name == "train":
+        refuse_useless(checked, chosen, overrides)
     if ctx.params["print_config"]:
         click.echo(write_toml(checked), nl=False)
         ctx.exit()

@@ -174,10 +174,43 @@ def parse_override(text: str) -> tuple[str, Any]:
     key = key.strip()
     if not equals or not key:
         raise ConfigurationError(f"--set {text}: write it --set section.key=value")
+    return key, _toml_or_word(value)  # a bare word: --set switch.queue=fifo
+
+
+def given_keys(
+    options: Mapping[str, tuple[str, Any]], overrides: Iterable[str]
+) -> dict[str, tuple[str, Any]]:
+    """The given keys by the names of their fields: ``{key: (as it was written, value)}``."""
+    given = dict(options)
+    for override in overrides:
+        key, value = parse_override(override)
+        given[key] = (f"--set {override}", value)
+    return {_field_of(key): found for key, found in given.items()}
+
+
+def _field_of(key: str) -> str:
+    """The dotted key with the name of its field: ``server.aggregate_ms`` for `aggregate_within`."""
+    table, _, last = key.rpartition(".")
+    fields = _keys_of(_section_at(table.split(".")))
+    return f"{table}.{next((field for field, name in fields.items() if name == last), last)}"
+
+
+def _listed(value: Any, field: FieldInfo | None) -> Any:
+    """A value of a command line for ``field``: of a list, ``64,64`` or a single value will do."""
+    if field is None or get_origin(field.annotation) not in (list, tuple):
+        return value
+    if isinstance(value, str):
+        inner = value.strip().removeprefix("[").removesuffix("]")
+        inner = inner.removeprefix("(").removesuffix(")")
+        return [_toml_or_word(part) for part in inner.split(",") if part.strip()]
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def _toml_or_word(text: str) -> Any:
     try:
-        return key, tomllib.loads(f"value = {value}")["value"]
+        return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        return key, value.strip()  # a bare word: --set switch.queue=fifo
+        return text.strip()
 
 
 def _put(tables: Tables, key: str, value: Any, origin: str) -> None:
@@ -196,13 +229,14 @@ def _put(tables: Tables, key: str, value: Any, origin: str) -> None:
         table = table.setdefault(name, {})
         if not isinstance(table, dict):
             raise ConfigurationError(f"{origin}: `{name}` is a value, not a section")
-    fields = _keys_of(_section_at(path[:-1]))
+    section = _section_at(path[:-1])
+    fields = _keys_of(section)
     for field, spelled in fields.items():
         if path[-1] in (field, spelled):
             # The last value wins, even if an earlier one spelled the key differently.
             table.pop(field, None)
             table.pop(spelled, None)
-    table[path[-1]] = value
+    table[path[-1]] = _listed(value, section.model_fields.get(path[-1]))
 
 
 def _keys_of(model: type[BaseModel]) -> dict[str, str]:
@@ -223,11 +257,20 @@ def _sections() -> dict[str, type[BaseModel]]:
     return {name: _model_of(field) for name, field in Settings.model_fields.items()}
 
 
+_NAMED_BY_SECTION = re.compile(r"Value error, (\w+) = (.*)", re.DOTALL)
+
+
 def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:
     lines: dict[str, str] = {}  # one per key: a union reports an error for each of its types
     for problem in error.errors(include_url=False):
         path = [str(part) for part in problem["loc"]]
         key, model = _resolve(problem["loc"])
+        named = _NAMED_BY_SECTION.match(problem["msg"])
+        if named and named[1] in model.model_fields and key in Settings.model_fields:
+            # A check of the whole section, which begins with the key that it is about.
+            key = _as_written(f"{key}.{named[1]}", origins)
+            lines.setdefault(key, f"{_where(key, origins)}`{key}` = {named[2]}")
+            continue
         key = _as_written(key, origins)
         where = _where(key, origins)
         shown = _shown(key, problem["loc"])
@@ -320,9 +363,17 @@ def _suggest(shown: str, model: type[BaseModel]) -> str:
     return f"; known here: {', '.join(known)}"
 
 
+HOW_TO_WRITE = {
+    "tuple_type": "write it as a list: [64, 64], or 64,64 on the command line",
+    "list_type": "write it as a list: [0, 1], or 0,1 on the command line",
+    "dict_type": "write it as a table: {name = value}",
+}
+"""What to write, in place of pydantic's words, by type of error."""
+
+
 def complaint(problem: Any) -> str:
     """The text of one of pydantic's errors: `` = 0: must be above 0``."""
-    message = str(problem["msg"])
+    message = HOW_TO_WRITE.get(problem["type"], str(problem["msg"]))
     message = message.removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]
     given = problem.get("input")
