@@ -233,13 +233,13 @@ class LearnerConfig:
 
     def _check_effects(self, given: Collection[str]) -> None:
         """Raise ``LearnerError`` for a key that another key makes useless."""
-        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        default = LearnerConfig()
         for keys, other, is_useless, mend in INEFFECTIVE:
             if not is_useless(self):
                 continue
             for key in keys:
                 value = getattr(self, key)
-                if value != defaults[key] and (key in given or key in ALWAYS_GIVEN):
+                if value != getattr(default, key) and (key in given or key in ALWAYS_GIVEN):
                     raise LearnerError(
                         f"{key} = {value!r} has no effect with {other} = "
                         f"{getattr(self, other)!r}: {mend}, or leave {key} out"
