@@ -146,3 +146,13 @@ def test_a_run_whose_episodes_never_end_is_told_so() -> None:
     (only,) = run_of(turns + 20, FIRST, [])[1]
     assert "no episode has ended in 20,000 steps of each environment" in only.text
     assert run_of(turns + 20, FIRST, [1.0])[1] == []
+
+
+def test_a_turn_of_whole_episodes_that_never_ends_is_told_so() -> None:
+    progress = Progress(read_settings())
+    for steps in (ENDLESS_STEPS - 1, ENDLESS_STEPS, 2 * ENDLESS_STEPS):
+        message = {"event": "alive", "worker": 0, "steps": steps, "longest_episode": steps}
+        progress.take(Said("worker 0", 1, message), 1.0)
+    (only,) = progress.happenings
+    assert "no episode has ended in 20,000 steps" in only.text
+    assert "learner.max_episode_steps" in only.text

@@ -166,7 +166,7 @@ def test_an_evaluation_during_training_takes_no_number_of_a_worker() -> None:
     evaluator: Any = make_learner(config, workers * copies)
     seen: list[float] = []
 
-    def greedy(observations: Any) -> list[int]:
+    def greedy(observations: Any, *_: Any) -> list[int]:
         seen.extend(observations[:, 1].tolist())
         return [0] * len(observations)
 

@@ -63,6 +63,7 @@ class Pulse:
         self._last_s = self._began_s = time.monotonic()
         self._due_s = self._began_s + ALIVE_S
         self._steps = self._before = 0
+        self._longest_episode = learner.longest_episode
 
     def __call__(self, steps: int) -> None:
         """``steps``: environment steps so far. Raises `InterruptedTurn` if the run ends."""
@@ -89,6 +90,7 @@ class Pulse:
             steps_per_s=(self._steps - self._before) / max(now - self._began_s, 1e-9),
             slowest_step_s=self._slowest_s,
             turn_steps=self._turn_steps,
+            longest_episode=self._longest_episode(),
         )
         self._begin(now)
 

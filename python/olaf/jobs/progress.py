@@ -461,6 +461,8 @@ class Progress:
         self, name: str, incarnation: int, message: Mapping[str, Any], at_s: float
     ) -> Happening | None:
         event = message["event"]
+        if event == "alive":  # a turn of whole episodes may have no end either
+            self._look_for_end(message.get("longest_episode", 0), at_s)
         if "stats" in message:
             self.reports[name, incarnation] = Incarnation(
                 name, incarnation, message["stats"], final=True
@@ -540,7 +542,10 @@ class Progress:
             else:
                 self.warned[rule.name] = Heard(rule.name, at_s, text)
             self._to_say.append(Happening(at_s, "run", f"learning: {text}", not is_over))
-        steps = self.session_steps / self._watch.workers / self._copies
+        self._look_for_end(self.session_steps / self._watch.workers / self._copies, at_s)
+
+    def _look_for_end(self, steps: float, at_s: float) -> None:
+        """Warn if no episode has ended in ``steps`` steps of each copy."""
         if not self.episodes and steps >= ENDLESS_STEPS and ENDLESS not in self.warned:
             text = endless(steps)
             self.warned[ENDLESS] = Heard(ENDLESS, at_s, text)

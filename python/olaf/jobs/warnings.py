@@ -159,8 +159,8 @@ def endless(steps: float) -> str:
     """The warning that no episode has ended in ``steps`` steps of each copy of the environment."""
     return (
         f"no episode has ended in {steps:,.0f} steps of each environment, so there is no reward to "
-        "report. Try a limit: TimeLimit of gymnasium.wrappers, or max_episode_steps where the "
-        "environment is registered."
+        "report. Try a limit: --set learner.max_episode_steps=1000, or end episodes in the "
+        "environment (truncated)."
     )
 
 
