@@ -151,13 +151,16 @@ class LocalJob:
     def model(self, job: int = 1) -> Model | None:
         """The model on the server; None while the job has none.
 
-        Raises UnreachableError if the server does not answer.
+        Raises UnreachableError if the server does not answer, OlafError if it cannot write it.
         """
         import numpy as np
 
+        from olaf._olaf import OlafError
         from olaf.connection import Model
 
         said = self._ask("server", f"save {job}", "saved")
+        if "reason" in said:
+            raise OlafError(f"the server could not write its model: {said['reason']}")
         if said["file"] is None:
             return None
         with np.load(said["file"]) as saved:

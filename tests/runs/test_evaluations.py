@@ -126,3 +126,19 @@ def test_every_kind_of_run_is_evaluated_whatever_its_environment_prints(
         == (result["evaluation"]["best"]["version"])
     )
     assert not (tmp_path / "runs/latest/.evaluation").exists()
+
+
+def test_a_server_that_cannot_write_its_model_costs_the_evaluations_alone(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/.evaluation").write_text("a file where the folder would be")
+    done = apart(
+        tmp_path,
+        *("train", "--env=CartPole-v1", "--workers=2", "--until-reward=off", "--updates=60"),
+        *("--evaluate-every=10", "--set=learner.steps_per_update=50", "--out=run", "--json"),
+    )
+    result = json.loads(done.stdout)
+    assert (result["updates"], result["restarts"]) == (60, {})
+    record = json.loads((tmp_path / "run/run.json").read_text())
+    said = [event["text"] for event in record["events"]]
+    assert any("the model was not evaluated: " in text and "File exists" in text for text in said)
+    assert sum("not evaluated" in text for text in said) <= 3

@@ -94,7 +94,10 @@ class Evaluating:
         if occurrence.message["event"] != "saved":
             return
         self._asked_at = None
-        if occurrence.message["file"] is not None:
+        if reason := occurrence.message.get("reason"):
+            self._complaint = str(reason)
+            self._failed(f"the model was not evaluated: {reason}")
+        elif occurrence.message["file"] is not None:
             file = Path(occurrence.message["file"])
             self._bring(file)
             self._play(Model(file, self._progress.updates, self._progress.steps))
@@ -164,7 +167,11 @@ class Evaluating:
     def _is_new(self, file: Path) -> bool:
         """True if there is a model in the file, and it was not evaluated last."""
         known = self._progress.evaluations
-        return file.exists() and not (known and known[-1].version == read_model(file).version)
+        try:
+            version = read_model(file).version
+        except RunError:
+            return False
+        return not known or known[-1].version != version
 
     def _order(self) -> None:
         if self._model is not None and self._supervisor is not None:
@@ -212,7 +219,7 @@ class Evaluating:
         layout = next((told.get("layout") for told in self._progress.ready.values()), None)
         try:
             write_named(file, self._train.folder / BEST, layout or ())
-        except (OSError, RunError) as error:
+        except (OSError, RunError, ValueError) as error:
             self._tell(f"{BEST} could not be written: {error}", trouble=True)
 
     def _ended(self, ended: Ended) -> None:

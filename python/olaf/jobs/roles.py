@@ -101,12 +101,18 @@ def run_server(
             save_model(Path(model_file), *model)
 
     def hand_over(job: int) -> None:
-        """Write a job's model and report the file; report no file if there is no model yet."""
-        file = None
+        """Write a job's model and report the file.
+
+        Report no file if there is no model yet, or, with the reason, if it could not be written.
+        """
+        file, why = None, {}
         if save_folder and (model := server.model(job)):
             file = Path(save_folder) / f"model-{job}.npz"
-            save_model(file, *model)
-        reporter.say("saved", job=job, file=None if file is None else str(file))
+            try:
+                save_model(file, *model)
+            except OSError as error:
+                why, file = {"reason": f"{file}: {error.strerror or error}"}, None
+        reporter.say("saved", job=job, file=None if file is None else str(file), **why)
 
     serve(server, every_s, reporter, control, before_stop=save, hand_over=hand_over)
 

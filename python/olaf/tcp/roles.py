@@ -21,11 +21,15 @@ def run_tcp_server(told: Mapping[str, Any], reporter: Reporter, control: Control
             server.save(Path(file))
 
     def hand_over(job: int) -> None:
-        """Write the model and report the file; report no file if there is no model yet."""
-        file = Path(told["save_folder"]) / f"model-{job}.npz"
-        file.unlink(missing_ok=True)
-        server.save(file)
-        reporter.say("saved", job=job, file=str(file) if file.exists() else None)
+        """Write the model and report the file, as `olaf.jobs.roles.run_server` does."""
+        file, why = Path(told["save_folder"]) / f"model-{job}.npz", {}
+        try:
+            file.unlink(missing_ok=True)
+            server.save(file)
+        except (OSError, ValueError) as error:
+            why = {"reason": f"{file}: {getattr(error, 'strerror', None) or error}"}
+        is_there = not why and file.exists()
+        reporter.say("saved", job=job, file=str(file) if is_there else None, **why)
 
     serve(server, told["every_s"], reporter, control, before_stop=save, hand_over=hand_over)
 
