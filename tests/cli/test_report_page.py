@@ -195,7 +195,7 @@ def test_the_small_plots_show_what_the_learners_reported(record: Record) -> None
     episodes = [row[:4] for row in record["episodes"]]
     page = run_page({**record, "result": older, "history": history, "episodes": episodes})
     assert page.count("<svg") == 6
-    assert "<h2>Learning</h2>" not in page
+    assert ">Entropy, nats<" not in page
 
 
 def test_what_happened_counts_echoes_and_has_no_printed_lines() -> None:
@@ -207,6 +207,8 @@ def test_what_happened_counts_echoes_and_has_no_printed_lines() -> None:
         event("worker 1", "other"),
         event("worker 2", "same", echo=True),
         event("worker 3", "same", echo=True),
+        event("worker 3", "same", echo=True),  # started again
+        event("worker 0", "same", echo=True),
         event("worker 3", "step 1", printed=True),
         event("worker 3", "<step 2>", printed=True, echo=True),
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from olaf.drawing.inline import draw, thinned
 from olaf.drawing.style import INK, SERIES
 from olaf.jobs.instruments import SUCCESS
-from olaf.report.plots import STEPS, running_mean
+from olaf.report.plots import SMALL, STEPS, running_mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,8 +33,8 @@ class Small(NamedTuple):
     colour: int = 0
     bottom: float | None = None
     zero_line: bool = False
-    top: float | None = None
-    """Value that the axis reaches at least."""
+    shows: tuple[float, float] | None = None
+    """Values that the axis reaches at least."""
 
 
 def learning_plots(record: Mapping[str, Any]) -> list[str]:
@@ -60,7 +60,7 @@ def _smalls(record: Mapping[str, Any]) -> list[Small]:
         Small("Success, %", numbers(SUCCESS, 100), 2, 0.0),
         Small("Policy loss", losses("policy"), 1, zero_line=True),
         Small("Value loss", losses("value"), 1, 0.0),
-        Small("Explained variance", explained, 2, zero_line=True, top=0.5),
+        Small("Explained variance", explained, 2, zero_line=True, shows=(-0.1, 0.5)),
         Small("Entropy, nats", losses("entropy"), 3),
         Small("KL divergence", losses("kl"), 6, 0.0),
         Small("Clipped steps, %", losses("clipped", 100), 6, 0.0),
@@ -100,8 +100,9 @@ def _drawn(small: Small) -> str:
         axes.set_xlim(left=0)
         if small.bottom is not None:
             axes.set_ylim(bottom=small.bottom)
-        if small.top is not None:
-            axes.set_ylim(top=max(axes.get_ylim()[1], small.top))
+        if small.shows is not None:
+            low, high = axes.get_ylim()
+            axes.set_ylim(min(low, small.shows[0]), max(high, small.shows[1]))
         axes.set(title=small.title, xlabel=STEPS)
 
-    return draw(fill, width=3.6, height=1.9)
+    return draw(fill, width=SMALL[0], height=SMALL[1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
@@ -32,7 +31,6 @@ def run_page(record: Record) -> str:
         drawn.append(plots.age_plot(record))
     if has_queue:
         drawn += [plots.fates_plot(record), plots.queue_plot(record)]
-    drawn.append(plots.speed_plot(record))
     if record.get("evaluations"):
         drawn.insert(2, evaluations.evaluation_plot(record))
     failed = result["outcome"] == "failed"
@@ -48,7 +46,9 @@ def run_page(record: Record) -> str:
         *_learning(record),
         *_counts(result),
         "<h2>Measures</h2>",
+        '<div class="measures">',
         table(["", ""], [[name.strip(), text] for name, text in tables.measures(result)]),
+        "</div>",
     ]
     if record.get("evaluations"):
         heads, rows = evaluations.evaluation_rows(record)
@@ -65,9 +65,9 @@ def run_page(record: Record) -> str:
 
 
 def _learning(record: Record) -> list[str]:
-    """The small plots of the learners' numbers."""
-    small = learning_plots(record)
-    return ["<h2>Learning</h2>", figures(small, kind="small")] if small else []
+    """The small plots of the learners' numbers, and of the speed."""
+    small = [*learning_plots(record), plots.speed_plot(record)]
+    return ["<h2>Learning and speed</h2>", figures(small, kind="small")]
 
 
 def _counts(result: Mapping[str, Any]) -> list[str]:
@@ -224,18 +224,23 @@ def events(happenings: Sequence[Mapping[str, Any]]) -> str:
     Only the first and the last rows of very many are shown.
     """
     rows: list[list[str]] = []
-    others: Counter[int] = Counter()
+    others: dict[int, set[str]] = {}
     said: dict[str, int] = {}
+    speakers: list[str | None] = []
     for event in happenings:
         if event.get("printed"):
             continue
         words = event["text"].removeprefix(f"{event.get('who')}: ")
         if event.get("echo") and words in said:
-            others[said[words]] += 1
+            others[said[words]].add(event["who"])
             continue
         said[words] = len(rows)
+        others[len(rows)] = set()
+        speakers.append(event.get("who"))
         rows.append([f"{event['at_s']:.1f} s", event["text"]])
-    for row, count in others.items():
+    for row, who in others.items():
+        if not (count := len(who - {speakers[row]})):
+            continue
         also = "1 other says so" if count == 1 else f"{count} others say so"
         first, _, rest = rows[row][1].partition("\n")
         rows[row][1] = f"{first} ({also}, too)" + (f"\n{rest}" if rest else "")

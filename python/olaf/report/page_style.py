@@ -37,6 +37,7 @@ th, td { text-align: left; padding: .25rem 1.4rem .25rem 0; border-bottom: 1px s
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 details { margin-top: 1rem; } summary { cursor: pointer; font-weight: 600; }
 td { overflow-wrap: break-word; }
+@media (min-width: 40rem) { .measures td:first-child { white-space: nowrap; } }
 @media (max-width: 40rem) { th, td { padding-right: .8rem; } table { font-size: .82rem; }
   body { padding: 1rem .7rem 3rem; } }
 .log td:last-child { white-space: pre-wrap; }

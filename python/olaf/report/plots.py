@@ -37,6 +37,9 @@ def running_mean(episodes: Sequence[Sequence[float]], window: int) -> list[tuple
     return points
 
 
+SMALL = (3.6, 1.9)
+"""Width and height of a small plot, in inches."""
+
 TIME = "wall time, s"
 STEPS = "environment steps, thousands"
 
@@ -189,7 +192,7 @@ def speed_plot(record: Mapping[str, Any]) -> Plot:
         axes.set_ylim(bottom=0)
         axes.set(title="Environment steps per second", xlabel=TIME)
 
-    return draw(fill)
+    return draw(fill, width=SMALL[0], height=SMALL[1])
 
 
 def compared_rewards(runs: Sequence[Mapping[str, Any]], x: str) -> Plot:
