@@ -269,3 +269,18 @@ def test_a_step_that_never_returns_holds_up_no_stop(olaf: Olaf, way: tuple[str, 
     until(lambda: "hangs" in notes(olaf.folder), what="the step that hangs")
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130
+
+
+def test_evaluate_and_export_keep_their_result_apart_from_what_is_printed(olaf: Olaf) -> None:
+    olaf(*train("Prints", *LOCAL, "--out=run"))
+    for argv in (("evaluate", "run", "--episodes=2"), ("export", "run", "--to=npz")):
+        done = apart(olaf.folder, *argv, "--json")
+        assert json.loads(done.stdout)["model"] == "run/model.npz"
+        assert '{"level": "info"}' in done.stderr
+
+
+def test_evaluate_and_export_leave_the_folder_that_an_environment_went_to(olaf: Olaf) -> None:
+    olaf(*train("Wanders", *LOCAL, "--out=run"))
+    apart(olaf.folder, "evaluate", "run", "--episodes=2")
+    apart(olaf.folder, "export", "run", "--to=npz", "--out=policy.npz")
+    assert (olaf.folder / "policy.npz").exists()

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -114,6 +114,7 @@ def evaluate(ctx: click.Context, /, **given: Any) -> int:
     from olaf.runs.filming import Camera, open_display
     from olaf.runs.model import find_model, learner_with
 
+    out = options.apart_from_user_code(ctx, json_out=given["json_out"])
     found = find_model(given["run"], best=given["best"])
     saved = read_model(found.file)
     settings = options.settings(ctx, KEYS, base=found.tables)
@@ -143,7 +144,7 @@ def evaluate(ctx: click.Context, /, **given: Any) -> int:
         "cut": sum(episode.is_cut for episode in played),
         "video": None if film is None else str(film.file),
     }
-    _show(about, result, film, json_out=given["json_out"])
+    _show(about, result, film, out)
     return int(given["at_least"] is not None and judged["reached"] is False)
 
 
@@ -220,7 +221,8 @@ def _interval(found: Score) -> str:
     return f"between {score(found.low)} and {score(found.high)} with 95 % confidence"
 
 
-def _show(about: dict[str, Any], found: Score, film: Film | None, *, json_out: bool) -> None:
+def _show(about: dict[str, Any], found: Score, film: Film | None, out: IO[str] | None) -> None:
+    """Print the result; ``out`` takes it as JSON."""
     lines = [
         f"{shown(about['environment'])}, model version {about['version']:,} of {about['model']}",
         f"mean reward   {score(found.mean)}, {_interval(found)}",
@@ -237,6 +239,6 @@ def _show(about: dict[str, Any], found: Score, film: Film | None, *, json_out: b
     if film is not None:
         lines.append(f"video         {film.file}: {film.frames} frames, {film.seconds:.1f} s")
     for line in lines:
-        click.echo(line, err=json_out)
-    if json_out:
-        click.echo(json.dumps(about))
+        click.echo(line, err=out is not None)
+    if out is not None:
+        click.echo(json.dumps(about), file=out)

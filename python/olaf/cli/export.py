@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from pathlib import Path
@@ -63,6 +64,7 @@ def export(ctx: click.Context, /, **given: Any) -> int:
     from olaf.runs import exporting
     from olaf.runs.model import find_model, learner_with
 
+    out = options.apart_from_user_code(ctx, json_out=given["json_out"])
     found = find_model(given["run"], best=given["best"])
     saved = read_model(found.file)
     settings = options.settings(ctx, KEYS, base=found.tables)
@@ -70,8 +72,9 @@ def export(ctx: click.Context, /, **given: Any) -> int:
     file = given["out"] or found.file.with_name(f"policy{exporting.KINDS[kind]}")
     if file.exists() and file.samefile(found.file):
         raise click.UsageError(f"--out {file}: that is the model itself; name another file")
-    learner: Any = learner_with(settings, saved)
-    learner.close()
+    with contextlib.chdir("."):  # an environment may go elsewhere
+        learner: Any = learner_with(settings, saved)
+        learner.close()
     about = {
         "environment": settings.learner.environment,
         "learner": settings.learner.learner,
@@ -82,9 +85,10 @@ def export(ctx: click.Context, /, **given: Any) -> int:
         f"{exported.file}: {exported.bytes:,} bytes, model version {saved.version:,} of "
         f"{found.file}\nchecked on {exported.observations} random observations: largest "
         f"difference from the learner {exported.difference:.2g}",
-        err=given["json_out"],
+        err=out is not None,
     )
-    if given["json_out"]:
+    if out is not None:
         fields = dataclasses.asdict(exported)
-        click.echo(json.dumps({**fields, "file": str(exported.file), "model": str(found.file)}))
+        result = {**fields, "file": str(exported.file), "model": str(found.file)}
+        click.echo(json.dumps(result), file=out)
     return 0

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from olaf import units
 from olaf.cli.asking import milliseconds
 from olaf.cli.consoles import plain_console
+from olaf.lines import apart
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -185,6 +187,16 @@ def settings(
         click.echo(write_toml(checked), nl=False)
         ctx.exit()
     return checked
+
+
+def apart_from_user_code(ctx: click.Context, *, json_out: bool) -> IO[str] | None:
+    """For a command that runs the user's code: a stream for the result of --json alone.
+
+    What that code prints goes to stderr until the command ends, and the folder that it changes to
+    is left again. Returns None without --json: the result and the prints share stdout.
+    """
+    ctx.with_resource(contextlib.chdir("."))
+    return ctx.with_resource(apart()) if json_out else None
 
 
 def console(*, json_out: bool) -> Console:

@@ -187,14 +187,15 @@ def training(ctx: click.Context, /, **given: Any) -> None:
     from olaf.virtual.running import run_all
     from olaf.virtual.summary import summarize, where_it_stops
 
+    out = options.apart_from_user_code(ctx, json_out=given["json_out"])
     settings = options.settings(ctx, KEYS)
     plan = plan_of(settings, given)
     runs = run_all(plan, [ALONE, *given["workers"]], given["seeds"], given["jobs"], _say)
     arms = summarize(runs)
     record = _record(plan, given, arms, runs)
     written = [] if given["out"] is None else _write(given["out"], plan, record, arms, runs)
-    if given["json_out"]:
-        click.echo(json.dumps(record))
+    if out is not None:
+        click.echo(json.dumps(record), file=out)
     else:
         from olaf.virtual.tables import table
 
