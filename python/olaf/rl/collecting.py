@@ -135,7 +135,7 @@ class Collector:
                 self._refuse_odd(
                     observations[: turn + 1],
                     rewards[:turn],
-                    terminated | truncated,
+                    (terminated, truncated),
                     final,
                     error,
                 )
@@ -154,7 +154,7 @@ class Collector:
             self._rows = rows = before + turn
             on_steps(rows * count)
         self._now = now.copy()
-        self._refuse_odd(observations[: turn + 1], rewards[:turn], terminated | truncated, final)
+        self._refuse_odd(observations[: turn + 1], rewards[:turn], (terminated, truncated), final)
         return Rollout(
             observations[: turn + 1],
             rewards[:turn],
@@ -172,20 +172,19 @@ class Collector:
         self,
         observations: NDArray[np.float32],
         rewards: NDArray[np.float32],
-        ended: NDArray[np.bool_],
+        ended: tuple[NDArray[np.bool_], NDArray[np.bool_]],
         final: list[tuple[int, int, NDArray[np.float32]]],
         error: Exception | None = None,
     ) -> None:
         """Raise ``FaultyEnvironmentError`` for the first number that is not finite.
 
-        The arrays are a rollout so far. Whole arrays are checked, since this costs almost nothing.
+        The arrays are a rollout so far. The sum of a whole array is finite only if all its numbers
+        are, and costs almost nothing.
         """
-        if (
-            np.isfinite(observations).all()
-            and np.isfinite(rewards).all()
-            and all(np.isfinite(last).all() for _, _, last in final)
-        ):
-            return
+        arrays = [observations, rewards, *(last for _, _, last in final)]
+        with np.errstate(invalid="ignore"):
+            if all(math.isfinite(array.sum(dtype=np.float64)) for array in arrays):
+                return
         before = self._rows - len(rewards)
         last = {(turn, index): seen for turn, index, seen in final}
         for turn, index in np.ndindex(rewards.shape):
@@ -196,7 +195,7 @@ class Collector:
                 what = odd("observation", cut)
             elif not np.isfinite(seen := observations[turn + 1, index]).all():
                 what = odd("observation", seen)
-                if ended[turn, index]:
+                if any(ends[turn, index] for ends in ended):
                     step = f"reset after {step}"
             else:
                 continue
