@@ -299,6 +299,9 @@ class NumpyLearner:
         heads: list[NDArray[np.float32]] = []
         noise = np.empty((0, *width), np.float32)
         self._take_moments()
+        log_std, is_single = self._log_std(), len(spaces.discrete) == 1
+        deviation = None if log_std is None else np.exp(log_std)
+        look, outputs_of, to_environment = self._inputs, self._act, spaces.to_environment
 
         def act(
             turn: int, observations: NDArray[np.float32], masks: NDArray[np.bool_] | None
@@ -306,21 +309,23 @@ class NumpyLearner:
             nonlocal noise
             if turn % turns == 0:
                 noise = draw(self._rng, (turns, *width), spaces.continuous)
-            outputs = self._act(turn, self._inputs(observations))
-            log_std = self._log_std()
-            head = outputs[:, :-1] if masks is None else valid(outputs[:, :-1], masks)
+            head = outputs_of(turn, look(observations))[:, :-1]
+            if masks is not None:
+                head = valid(head, masks)
             heads.append(head)
-            if log_std is not None:
-                actions = head + np.exp(log_std) * noise[turn % turns]
+            if deviation is not None:
+                actions = head + deviation * noise[turn % turns]
+            elif is_single:
+                actions = (head + noise[turn % turns]).argmax(axis=1)
             else:
                 actions = likeliest(head + noise[turn % turns], spaces.discrete)
             acted.append(actions)
-            return spaces.to_environment(actions)
+            return to_environment(actions)
 
         rollout = self._collector.collect(act, turns, config.episodes_per_update)
         actions = np.array(acted)
         flat = actions.reshape(-1, *actions.shape[2:])
-        logs = log_probability(np.concatenate(heads), flat, self._log_std(), spaces.discrete)
+        logs = log_probability(np.concatenate(heads), flat, log_std, spaces.discrete)
         return rollout, actions, logs
 
     def _batch(self, turn: "Turn") -> Batch:
