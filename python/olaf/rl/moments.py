@@ -27,6 +27,8 @@ MOST = 1.0
 LIMIT = 10.0
 """Normalised observations are clipped to -10..10."""
 
+_LEAST, _MOST = np.float32(-LIMIT), np.float32(LIMIT)
+
 STEPS, SECONDS = 256, 1.0
 """Bounds of the first look at an environment, see `resolve`."""
 
@@ -70,8 +72,11 @@ class ObservationMoments:
 
     def normalised(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
         """``(x - mean) / spread``, clipped, for observations ``(.., features)``."""
-        seen = (observations - self.shift) * self.factor
-        return np.clip(seen, -LIMIT, LIMIT, out=seen)
+        seen = observations - self.shift
+        seen *= self.factor
+        # Faster than np.clip for the few rows of a step.
+        np.maximum(seen, _LEAST, out=seen)
+        return np.minimum(seen, _MOST, out=seen)
 
     def of(self, observations: NDArray[np.float32], turns: float) -> NDArray[np.float32]:
         """The addition for observations ``(steps, features)`` that count as so many turns."""
