@@ -234,6 +234,8 @@ def worker(told: Told) -> None:
     )
     say("joined", worker=me, version=1)
     updates = 0
+    # Worker 1 hangs once, and leaves this file.
+    hang = Path(os.environ["FAKE_HANG"]) if "FAKE_HANG" in os.environ else None
 
     def stats() -> Stats:
         return {
@@ -254,6 +256,9 @@ def worker(told: Told) -> None:
     while not ending():
         if task["rationed"] and updates >= told.updates:
             continue
+        if hang is not None and me == 1 and updates == 20 and not hang.exists():
+            hang.touch()
+            told.stopping.wait(60)
         sock.sendto(json.dumps({"cluster": task["cluster"]}).encode(), (host, int(port)))
         updates += 1
         say(

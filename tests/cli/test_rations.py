@@ -186,6 +186,47 @@ def test_a_run_ends_at_its_number_of_updates_also_after_a_death(
     assert conclude(outcome)["updates"] == 150
 
 
+def test_a_worker_that_hangs_does_not_keep_the_last_updates_from_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_HANG", str(tmp_path / "hung"))
+    overrides = [
+        f"train.out='{tmp_path}'",
+        "train.workers=3",
+        "train.updates=150",
+        "train.until_reward=off",
+        "train.stall_timeout_s=1",
+        "train.restart_delay_s=0.01",
+    ]
+    watcher = Watcher()
+    settings = read_settings(overrides=overrides)
+    outcome = Training(settings, watcher, Control(), fake_command).run()
+    assert (outcome.kind, outcome.progress.updates) == ("updates", 150), outcome.reason
+    assert outcome.restarts == {"worker 1": 1}
+    said = [line for line in watcher.lines if "wait for its last updates" in line]
+    assert len(said) == 1
+    assert said[0].startswith("worker 1 has said nothing for ")
+
+
+def test_a_holder_is_named_only_while_another_worker_waits() -> None:
+    rations = Rations(4, 2)
+    one, other = Worker(0, rations), Worker(1, rations)
+    one.starts()
+    other.starts()
+    lines = rations.due()
+    assert sorted(lines.values()) == [1, 1]
+    assert rations.holders() == []
+    one.allowed = 3
+    for _ in range(3):  # it does all that is left but the other's
+        one.pushes()
+        one.reports()
+        rations.due()
+    assert rations.holders() == ["worker 1"]
+    other.dies()
+    assert rations.holders() == []
+    assert rations.due() == {"worker 0": 4}
+
+
 @pytest.mark.parametrize("transport", ["udp", "tcp"])
 def test_four_real_workers_push_exactly_as_many_updates_as_asked_for(
     tmp_path: Path, transport: str

@@ -74,6 +74,17 @@ class Hearing:
         self._progress.happenings.append(happening)
         self._observer.happened(happening)
 
+    def silent(self, names: list[str]) -> list[str]:
+        """See `Liveness.silent`; each gets a line."""
+        found = self._liveness.silent(self._now(), names)
+        for name, seconds in found.items():
+            text = (
+                f"{name} has said nothing for {seconds:.0f} s, and the others wait for its last "
+                "updates: it is started again"
+            )
+            self.say("run", text, trouble=True)
+        return list(found)
+
     def too_quiet(self, alive: list[str]) -> str | None:
         """See `Liveness.too_quiet`."""
         return self._liveness.too_quiet(self._now(), alive)

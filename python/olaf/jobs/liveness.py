@@ -64,12 +64,27 @@ class Liveness:
             "(learner.steps_per_update sets the length of a turn)"
         )
 
+    def silent(self, now_s: float, names: Sequence[str]) -> dict[str, float]:
+        """Those of these workers that were last heard longer ago than the run's patience: seconds.
+
+        Each is named once, and the run has its whole patience again: the caller ends them.
+        """
+        known = {name: self._workers[name] for name in names if name in self._workers}
+        patience_s = self._patience_s()
+        found = {n: now_s - one.at_s for n, one in known.items() if now_s - one.at_s > patience_s}
+        for name in found:
+            self._heard_s = self._workers[name].at_s = now_s
+        return found
+
+    def _patience_s(self) -> float:
+        slowest_s = max((one.slowest_s for one in self._workers.values()), default=0.0)
+        return max(self._stall_s, SLOWEST * slowest_s)
+
     def too_quiet(self, now_s: float, alive: Sequence[str]) -> str | None:
         """The sentence on a run that has waited too long for a step or an update."""
         patience_s = self._start_s
         if self._workers:
-            slowest_s = max(one.slowest_s for one in self._workers.values())
-            patience_s = max(self._stall_s, SLOWEST * slowest_s)
+            patience_s = self._patience_s()
         if now_s - self._heard_s <= patience_s:
             return None
         names = ", ".join(alive)

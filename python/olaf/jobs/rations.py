@@ -91,6 +91,13 @@ class Rations:
                 told[name] = share.granted
         return told
 
+    def holders(self) -> list[str]:
+        """The workers whose unused rations are all that is left, while another worker waits."""
+        ready = {name: share for name, share in self._shares.items() if share.is_ready}
+        if self._limit is None or self.left > 0 or all(s.unused for s in ready.values()):
+            return []
+        return [name for name, share in ready.items() if share.unused]
+
     def _return(self, name: str) -> None:
         share = self._shares.pop(name, None)
         if share is not None:

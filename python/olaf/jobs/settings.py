@@ -355,7 +355,7 @@ class TrainSettings(Section):
     `steps` and without `updates` has no limit on its updates."""
     steps: OffInt = Field(default=None, ge=1)
     """Stop after this number of environment steps of all workers together, over all sessions of the
-    run; off sets no limit. The workers finish the turns that they have begun."""
+    run; off sets no limit. Workers report whole turns, so that a few turns may come on top."""
     until_reward: Annotated[float | Literal["solved"] | None, NoneIs("off")] = "solved"
     """Stop at this mean reward of the last `reward_window` training episodes of all workers. solved
     uses the environment's threshold, if it has one; off never stops for the reward."""

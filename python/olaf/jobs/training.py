@@ -339,6 +339,8 @@ class Training:
                     return verdict
             if self.progress.last_update_s is not None:
                 self._phase = "training"
+            for name in self._hearing.silent(self._rations.holders()):
+                self._place.kill(name)  # what is left of its ration returns to the others
             if self._hearing.fault is not None:
                 return "failed", self._hearing.fault, Exit.FAILED
             if verdict := self._limits.enough(self._now()) or self._too_quiet():
