@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from commands import olaf
 
+from olaf.api import train
 from olaf.jobs.effects import refuse_useless
 from olaf.jobs.reading import read_settings
 from olaf.jobs.settings import Settings
@@ -34,6 +35,8 @@ def refused(*overrides: str) -> str:
         (["tcp.timeout=3s"], "--transport tcp"),
         (["train.transport=tcp", "switch.queue=fifo"], "a plain TCP server does without it"),
         (["train.transport=tcp", "worker.ecn=true"], "a plain TCP server does without it"),
+        (["switch.reduce.jobs=2"], "olaf switch --engines"),
+        (["switch.atp_server.jobs=2"], "olaf switch --engines"),
         (["ray.gpus_per_worker=1"], "--on ray"),
         (["slurm.nodes=2"], "--on slurm"),
         (["train.on=ray", "slurm.nodes=2"], "--on slurm"),
@@ -79,6 +82,13 @@ def test_what_a_file_says_for_other_runs_is_no_error(tmp_path: Path) -> None:
     assert done.returncode == 2
     said = " ".join(done.stderr.split())
     assert "--queue: `switch.queue` has no effect with `train.local` = true" in said
+
+
+def test_a_call_from_python_is_told_too() -> None:
+    with pytest.raises(
+        ValueError, match=r"olaf\.train\(workers=4\): `train\.workers` has no effect"
+    ):
+        train("CartPole-v1", local=True, workers=4)
 
 
 @pytest.mark.parametrize("value", ["64,32", "[64, 32]", "[64,32]", "(64, 32)"])

@@ -143,6 +143,7 @@ def test_a_later_step_s_gradient_reaches_the_cue() -> None:
         zip(learner.named_parts(), (tensor.grad for tensor in learner._tensors), strict=False)
     )
     assert all(float(gradient.abs().sum()) > 0 for gradient in gradients.values())
+    assert learner.module.lstm.training  # without this, cuDNN refuses to go backwards
 
 
 def test_a_policy_with_a_memory_is_exported_as_arrays_only(tmp_path: Path) -> None:

@@ -103,6 +103,12 @@ RULES = (
         ),
     ),
     Useless(
+        tuple(f"switch.{name}*" for name in ("reduce", "iswitch", "trio", "atp", "listen_at")),
+        lambda of: True,
+        "is of an engine that the switch of a run does not have; start one with `olaf switch "
+        "--engines ..`, or leave it out",
+    ),
+    Useless(
         ("ray.*",),
         lambda of: not of.train.on.startswith("ray"),
         "has no effect without Ray: add --on ray, or leave it out",

@@ -43,6 +43,9 @@ class RecurrentLearner(TorchLearner):
         self._memories: list[Floats] = []
         """The same before each step of the rollout."""
         super()._start()
+        assert self.module.lstm is not None
+        # It computes the same in both modes, but cuDNN has no gradients of an LSTM in eval mode.
+        self.module.lstm.train()
 
     def _loss_module(self) -> nn.Module:
         self._replay = Replay(self.module)
