@@ -9,10 +9,12 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
+from olaf.jobs.faults import fault_of
 from olaf.rl.collecting import Collector, Rollout
 from olaf.rl.environments import FaultyEnvironmentError, UnusableEnvironmentError
 from olaf.rl.learner import LearnerConfig
 from olaf.rl.making import make_learner
+from olaf.rl.own import RaisedElsewhereError
 
 HERE = __name__
 
@@ -107,6 +109,23 @@ def test_a_fault_in_a_process_names_its_copy_and_the_processes_end() -> None:
         collector.collect(allowed, 7)
     collector.close()
     assert not any(process.is_alive() for process in processes)
+
+
+class Raising(Slow):
+    def step(self, action: Any) -> Any:
+        return {}["speed"]
+
+
+def test_an_error_in_a_process_has_the_frames_of_the_users_code() -> None:
+    collector = Collector(f"{HERE}:Raising", 2, [0, 1], parallel="processes")
+    with pytest.raises(RaisedElsewhereError) as raised:
+        collector.collect(lambda *_: [0, 0], 3)
+    collector.close()
+    fault = fault_of(raised.value)
+    assert fault["error"] == "KeyError: 'speed'"
+    assert fault["where"].endswith(", in step")
+    assert 'return {}["speed"]' in fault["frames"]
+    assert "gymnasium" not in fault["frames"]
 
 
 class Pool:

@@ -37,12 +37,17 @@ def fault_of(error: BaseException) -> dict[str, str]:
     lines of the traceback that are the user's.
     """
     from olaf.rl.learner import LearnerError
+    from olaf.rl.own import RaisedElsewhereError
 
     if isinstance(error, LearnerError):  # its text says what, where, and what to do
         text = str(error)[:MOST_CHARACTERS]
         return {"error": text, "where": re.sub(r"\d+", "#", text), "frames": ""}
-    text = "".join(traceback.format_exception_only(error)).strip()[:MOST_CHARACTERS]
-    frames = _users(traceback.extract_tb(error.__traceback__))
+    if isinstance(error, RaisedElsewhereError):  # in a process of an environment's copy
+        text, there = error.text, traceback.StackSummary.from_list(error.frames)
+    else:
+        text = "".join(traceback.format_exception_only(error)).strip()
+        there = traceback.extract_tb(error.__traceback__)
+    text, frames = text[:MOST_CHARACTERS], _users(there)
     last = frames[-1] if frames else None
     where = f"{last.filename}:{last.lineno}, in {last.name}" if last else type(error).__name__
     lines = "".join(traceback.format_list(frames[-MOST_FRAMES:])).rstrip()

@@ -10,8 +10,27 @@ import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from olaf.rl.learner import LearnerError
+
+
+class RaisedElsewhereError(Exception):
+    """An error of the user's code in another process, with the frames that it had there."""
+
+    def __init__(self, text: str, frames: list[tuple[str, int, str, str | None]]) -> None:
+        super().__init__(text)
+        self.text, self.frames = text, frames
+
+    @classmethod
+    def of(cls, error: BaseException) -> "RaisedElsewhereError":
+        """The error, in a form that can be pickled."""
+        text = "".join(traceback.format_exception_only(error)).strip()
+        frames = traceback.extract_tb(error.__traceback__)
+        return cls(text, [(one.filename, one.lineno or 0, one.name, one.line) for one in frames])
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.text, self.frames)
 
 
 def import_own(name: str, option: str, error: type[LearnerError] = LearnerError) -> ModuleType:

@@ -26,6 +26,7 @@ from olaf.rl.environments import (
     maker,
 )
 from olaf.rl.options import filled
+from olaf.rl.own import RaisedElsewhereError
 from olaf.rl.spaces import Spaces
 
 FAULT = "olaf_fault"
@@ -37,7 +38,7 @@ CLOSING_S = 5.0
 class Checked(gym.Wrapper[Any, Any, Any, Any]):
     """One copy in its process: what it gives is checked there, and its mask is in ``info``.
 
-    So is a fault, in words: gymnasium would print the frames of an exception.
+    So is an error: gymnasium would print its frames, and raise it without them.
     """
 
     def __init__(self, env: Any, name: str, spaces: Spaces, which: str) -> None:
@@ -51,22 +52,28 @@ class Checked(gym.Wrapper[Any, Any, Any, Any]):
         """See `Copy.reset`."""
         try:
             return self._copy.reset(seed), self._info("reset")
-        except FaultyEnvironmentError as fault:
-            return self._none, {FAULT: str(fault)}
+        except Exception as error:
+            return self._none, {FAULT: _sent(error)}
 
     def step(self, action: Any) -> Any:
         """See `Copy.step`."""
         try:
             given = self._copy.step(int(action) if self._is_int else action)
             return *given[:-1], self._info("step")
-        except FaultyEnvironmentError as fault:
-            return self._none, 0.0, False, False, {FAULT: str(fault)}
+        except Exception as error:
+            return self._none, 0.0, False, False, {FAULT: _sent(error)}
 
     def _info(self, place: str) -> dict[str, Any]:
         copy = self._copy
         info = dict(copy.info)
         mask = mask_of(copy, info, self._spaces, place) if self._spaces.discrete else None
         return info if mask is None else {**info, "action_mask": mask}
+
+
+def _sent(error: Exception) -> Exception:
+    """An error as its process sends it."""
+    is_fault = isinstance(error, FaultyEnvironmentError)
+    return FaultyEnvironmentError(str(error)) if is_fault else RaisedElsewhereError.of(error)
 
 
 def _one(name: str, copy: int, copies: int, how: Mapping[str, Any]) -> Any:
@@ -215,7 +222,7 @@ class InParallel:
     def _look(self, info: Any, place: str) -> None:
         """Take masks, and raise a fault of a process."""
         if FAULT in info:
-            raise FaultyEnvironmentError(next(filter(None, info[FAULT])))
+            raise next(one for one in info[FAULT] if isinstance(one, Exception))
         given = info.get("action_mask") if isinstance(info, Mapping) else None
         if given is None or not self.spaces.discrete:
             return
