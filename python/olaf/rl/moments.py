@@ -72,11 +72,12 @@ class ObservationMoments:
 
     def normalised(self, observations: NDArray[np.float32]) -> NDArray[np.float32]:
         """``(x - mean) / spread``, clipped, for observations ``(.., features)``."""
-        seen = observations - self.shift
+        seen: NDArray[np.float32] = observations - self.shift
         seen *= self.factor
         # Faster than np.clip for the few rows of a step.
         np.maximum(seen, _LEAST, out=seen)
-        return np.minimum(seen, _MOST, out=seen)
+        np.minimum(seen, _MOST, out=seen)
+        return seen
 
     def of(self, observations: NDArray[np.float32], turns: float) -> NDArray[np.float32]:
         """The addition for observations ``(steps, features)`` that count as so many turns."""
