@@ -257,5 +257,5 @@ def rough_scales(seen: "NDArray[np.floating[Any]]") -> tuple[float, ...]:
     mean, spread = seen.mean(axis=0), seen.std(axis=0)
     spread = np.where(spread > 1e-7 * np.maximum(1, np.abs(mean)), spread, 1)
     scale = np.exp2(np.round(np.log2(spread)))
-    center = 4 * scale * np.round(mean / (4 * scale))
+    center = 4 * scale * np.round(mean / (4 * scale)) + 0.0  # no -0.0
     return tuple(float(number) for pair in zip(center, scale, strict=True) for number in pair)

@@ -203,7 +203,7 @@ class NumpyLearner:
         Returns ``(rows, features)``. The learner's numbers are then no longer those of its seed.
         """
         config, begin = self.config, time.perf_counter()
-        few = config.replaced(steps_per_update=4 * config.environments, episodes_per_update=0)
+        few = config.replaced(steps_per_update=config.environments, episodes_per_update=0)
         found: list[NDArray[np.float32]] = []
         self.config = few
         try:
