@@ -71,3 +71,9 @@ def short(value: float, digits: int | None = None) -> str:
     if size >= 10:
         return f"{value:.1f}"
     return f"{value:.2f}" if size >= 1 else f"{value:.3g}"
+
+
+def counted_shortly(value: float, noun: str) -> str:
+    """A mean with its noun: ``230 steps``, ``1 step``, ``18.2 steps``."""
+    text = short(value)
+    return f"{text} {noun if text == '1' else noun + 's'}"

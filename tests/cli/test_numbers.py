@@ -3,7 +3,7 @@
 import pytest
 
 from olaf.jobs import words
-from olaf.numbers import counted, number, score, short
+from olaf.numbers import counted, counted_shortly, number, score, short
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,8 @@ def test_a_count_has_its_noun() -> None:
         "1,234 workers",
     ]
     assert counted(2, "leaf", "leaves") == "2 leaves"
+    means = [counted_shortly(mean, "step") for mean in (1.0, 18.23, 230.4)]
+    assert means == ["1 step", "18.2 steps", "230 steps"]
 
 
 def test_a_sentence_counts_in_singular_and_plural() -> None:

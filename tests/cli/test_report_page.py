@@ -217,7 +217,7 @@ def test_what_happened_counts_echoes_and_has_no_printed_lines() -> None:
     assert "worker 0: same (2 others say so, too)<" in page
     assert "worker 1: other<" in page
     lines = printed(told)
-    assert "worker 3 printed 2 lines<" in lines
+    assert "worker 3: 2 lines<" in lines
     assert "1.0 s  step 1\n     1.0 s  &lt;step 2&gt;</pre>" in lines
     assert printed(told[:3]) == ""
 
@@ -229,7 +229,7 @@ def test_very_many_events_and_lines_are_cut_on_the_page() -> None:
     assert "event 4999." in page
     assert "4,800 more events in history.jsonl" in page
     lines = printed([{**event, "printed": True} for event in told])
-    assert "run printed 5,000 lines, the last 60<" in lines
+    assert "run: the last 60 of 5,000 lines<" in lines
     assert len(lines) < 3000
 
 

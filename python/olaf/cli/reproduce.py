@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from olaf.cli import options
+from olaf.numbers import counted
 
 if TYPE_CHECKING:
     from olaf.experiments.catalog import Plan
@@ -163,7 +164,8 @@ def _measure(planned: Plan, out: Path, *, json_out: bool) -> Record:
     from olaf.experiments.running import run, write
 
     figure = planned.figure
-    usual = "" if planned.quick else f", about {about(figure.expected_s)} with {figure.seeds} seeds"
+    seeds = counted(figure.seeds, "seed")
+    usual = "" if planned.quick else f", about {about(figure.expected_s)} with {seeds}"
     click.echo(f"{figure.name}: {figure.title} ({figure.source}){usual}", err=True)
     begin = time.monotonic()
 

@@ -12,6 +12,7 @@ import click
 from olaf.cli import options
 from olaf.cli.simulate_mina import mina
 from olaf.cli.simulate_training import training
+from olaf.numbers import counted
 
 if TYPE_CHECKING:
     from olaf.scenarios import Outcome, Scenario, Summary
@@ -133,7 +134,9 @@ def _run(file: Path, scenario: Scenario, seeds: Sequence[int]) -> list[Outcome]:
 
     def say(elapsed_s: float) -> None:
         done = len(outcomes)
-        click.echo(f"{elapsed_s:7.1f} s  {done} of {len(seeds)} seeds simulated", err=True)
+        click.echo(
+            f"{elapsed_s:7.1f} s  {done} of {counted(len(seeds), 'seed')} simulated", err=True
+        )
 
     try:
         watched(work, say)
@@ -150,8 +153,8 @@ def _title(file: Path, scenario: Scenario, seeds: Sequence[int]) -> str:
     control = scenario.get("control", {}).get("kind", "off")
     queues = ", ".join(f"{switch['name']} {switch['queue']}" for switch in scenario["switches"])
     return (
-        f"{file}: {workers} workers in {clusters} clusters, {queues}; control {control}; "
-        f"{scenario['duration_ns'] / 1e9:g} s, {which}"
+        f"{file}: {counted(workers, 'worker')} in {counted(clusters, 'cluster')}, "
+        f"{queues}; control {control}; {scenario['duration_ns'] / 1e9:g} s, {which}"
     )
 
 

@@ -13,6 +13,7 @@ import click
 
 from olaf import extras
 from olaf.cli import asking, options
+from olaf.numbers import counted
 
 if TYPE_CHECKING:
     from threading import Event
@@ -283,9 +284,10 @@ def headline(file: Path, instance: Instance) -> str:
         return amount(Kind.WORST_PEAK, Fraction(ticks * instance.tick_ns))
 
     return (
-        f"{file}: {len(instance.senders)} workers in {len(instance.clusters)} clusters, "
-        f"{instance.slots} slots, {ms(instance.service)} an update; horizon {ms(instance.horizon)} "
-        f"of {ms(1)} ticks"
+        f"{file}: {counted(len(instance.senders), 'worker')} in "
+        f"{counted(len(instance.clusters), 'cluster')}, "
+        f"{counted(instance.slots, 'slot')}, {ms(instance.service)} an update; "
+        f"horizon {ms(instance.horizon)} of {ms(1)} ticks"
     )
 
 

@@ -15,7 +15,7 @@ def forecast(job: Job, *, is_measured: bool = True) -> Section:
     is_measured: whether somebody was asked for the round trip; otherwise it counts as 0.
     """
     section = Section(
-        f"{job.workers} {'worker' if job.workers == 1 else 'workers'}, "
+        f"{numbers.counted(job.workers, 'worker')}, "
         f"a model of {_size(job.model_bytes)}, "
         f"{numbers.duration(job.compute_s)} of computation a step"
     )

@@ -19,6 +19,7 @@ from olaf.jobs.evaluation import Evaluation, Played, best_of, sentence
 from olaf.jobs.progress import Happening, Progress
 from olaf.jobs.supervisor import Ended, Occurrence, Printed, Program, Said, Started, Supervisor
 from olaf.modelfile import BEST, read_model, write_named
+from olaf.numbers import counted
 from olaf.outcome import RunError
 from olaf.rl import process_environment
 
@@ -232,14 +233,17 @@ class Evaluating:
 
     def _took_too_long(self, model: Model) -> None:
         self._complaint = self._too_slow()
-        self._failed(f"model of {model.updates:,} updates was not evaluated: {self._complaint}")
+        self._failed(
+            f"model of {counted(model.updates, 'update')} was not evaluated: {self._complaint}"
+        )
         if self._supervisor is not None and not self._is_given_up:
             self._supervisor.kill(EVALUATOR)
 
     def _too_slow(self) -> str:
         train = self._train
+        episodes = counted(2 * train.evaluate_episodes, "episode")
         return (
-            f"{2 * train.evaluate_episodes} episodes took longer than train.evaluate_timeout_s = "
+            f"{episodes} took longer than train.evaluate_timeout_s = "
             f"{train.evaluate_timeout_s:g}; play fewer (train.evaluate_episodes), or cut them "
             f"(train.evaluate_steps = {train.evaluate_steps})"
         )

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from olaf.numbers import counted, score, short
+
 
 @dataclass(frozen=True)
 class Played:
@@ -61,9 +63,9 @@ def sentence(evaluation: Evaluation, *, is_best: bool) -> str:
     """An evaluation as a line of a log."""
     greedy, sampled = evaluation.greedy, evaluation.sampled
     text = (
-        f"evaluated model version {evaluation.version:,}: greedy {greedy.mean:.4g} "
-        f"(standard deviation {greedy.std:.3g}), sampled {sampled.mean:.4g} "
-        f"({sampled.std:.3g}), {greedy.episodes} episodes each"
+        f"evaluated model version {evaluation.version:,}: greedy {score(greedy.mean)} "
+        f"(standard deviation {short(greedy.std)}), sampled {score(sampled.mean)} "
+        f"({short(sampled.std)}), {counted(greedy.episodes, 'episode')} each"
     )
     if cut := greedy.cut + sampled.cut:
         text += f"; {cut} of them did not end within train.evaluate_steps"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from olaf.numbers import percent, short
+from olaf.numbers import counted_shortly, percent, short
 
 MOST_NUMBERS = 16
 """Names of `Readings.numbers` that are followed; later ones are left out."""
@@ -151,7 +151,7 @@ def phrases(
     )  # fmt: skip
     said = []
     if steps is not None:
-        said.append(f"length {short(steps)} {'step' if steps == 1 else 'steps'}")
+        said.append(f"length {counted_shortly(steps, 'step')}")
     if SUCCESS in numbers:
         said.append(f"success {percent(numbers[SUCCESS], 0)}")
     for key in order:

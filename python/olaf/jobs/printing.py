@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from olaf.jobs.supervisor import Printed
+from olaf.numbers import counted
 
 FOLDER = "output"
 """Folder in the run's folder with a file for each process that has printed something."""
@@ -74,8 +75,7 @@ class Prints:
 
     def _left_out(self, name: str, one: _Process) -> str:
         count, one.left_out = one.left_out, 0
-        more = f"{count:,} more line{'' if count == 1 else 's'}"
-        return f"printed {more}, see {self._file(name)}"
+        return f"printed {counted(count, 'more line')}, see {self._file(name)}"
 
     def _file(self, name: str) -> Path:
         return self._folder / f"{name.replace(' ', '-')}.txt"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from olaf.numbers import duration
+from olaf.numbers import counted, duration
 
 FEWEST_UPDATES = 20
 """Updates of a worker over which its interval is measured; fewer say little."""
@@ -105,9 +105,8 @@ def _compared(
     who = f"cluster {cluster} of job {job}"
     found = []
     if len(workers) > declared.workers:
-        reason = (
-            f"{who} has {len(workers)} workers, and {declared.name} declares {declared.workers}"
-        )
+        has = counted(len(workers), "worker")
+        reason = f"{who} has {has}, and {declared.name} declares {declared.workers}"
         found.append(Mismatch(job, cluster, "workers", reason))
     measured = [one.interval_s for one in workers if one.interval_s is not None]
     least, most = (declared.interval_s * (1 + part) for part in (-TOLERANCE, TOLERANCE))

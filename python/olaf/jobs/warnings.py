@@ -115,7 +115,7 @@ RULES: tuple[Rule, ...] = (
             f"gradients are {short(r.now['gradient_norm'] / r.most_gradient)} times as long "
             f"as learner.max_gradient_norm ({r.most_gradient:g}) allows, and all are cut to it"
         ),
-        "a smaller learner.reward_scale, or observations of about unit size",
+        "a smaller learner.reward_scale, or learner.normalise = on for unscaled observations",
     ),
     Rule(
         "value",

@@ -155,7 +155,7 @@ def _tiles(result: Mapping[str, Any]) -> str:
 def _steps(steps: float | None) -> str:
     if steps is None:
         return "-"
-    return f"{numbers.short(steps)} {'step' if steps == 1 else 'steps'}"
+    return numbers.counted_shortly(steps, "step")
 
 
 def _tile_row(tiles: Sequence[tuple[str, str]]) -> str:
@@ -263,8 +263,8 @@ def printed(happenings: Sequence[Mapping[str, Any]]) -> str:
     parts = []
     for name, lines in by_process.items():
         shown = lines[-MOST_LINES:]
-        which = f", the last {len(shown)}" if len(shown) < len(lines) else ""
-        summary = f"{name} printed {numbers.counted(len(lines), 'line')}{which}"
+        which = f"the last {len(shown)} of " if len(shown) < len(lines) else ""
+        summary = f"{name}: {which}{numbers.counted(len(lines), 'line')}"
         text = escape("\n".join(shown))
         parts.append(f"<details><summary>{escape(summary)}</summary><pre>{text}</pre></details>")
     note = '<p class="soft">The files in output/ have all lines, up to 1 MiB of each process.</p>'

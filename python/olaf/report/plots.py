@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from olaf.drawing.inline import draw, thinned
 from olaf.drawing.style import INK, SERIES
 from olaf.jobs.comparison import arm_of
+from olaf.numbers import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,7 +65,11 @@ def reward_plot(record: Mapping[str, Any], x: str = TIME) -> Plot:
             )
         mean = thinned(running_mean(episodes, window))
         if mean:
-            axes.plot(*zip(*mean, strict=True), color=SERIES[1], label=f"mean of {window} episodes")
+            axes.plot(
+                *zip(*mean, strict=True),
+                color=SERIES[1],
+                label=f"mean of {counted(window, 'episode')}",
+            )
         _mark_sessions(axes, record, x)
         if axes.get_legend_handles_labels()[0]:
             axes.legend(loc="lower right")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from olaf.numbers import percent, short
+from olaf.numbers import counted, percent, short
 
 if TYPE_CHECKING:
     from olaf.scenarios.summary import GroupSummary, Summary
@@ -48,8 +48,13 @@ def _ages(summary: Summary) -> Table:
 
 def _unheard(group: GroupSummary, seeds: int) -> str:
     if group.clusters_unheard:
-        return f"\nnever heard: {group.clusters_unheard} of {group.clusters * seeds} clusters"
-    return f"\nnever heard: {group.workers_unheard} workers" if group.workers_unheard else ""
+        every = counted(group.clusters * seeds, "cluster")
+        return f"\nnever heard: {group.clusters_unheard} of {every}"
+    return (
+        f"\nnever heard: {counted(group.workers_unheard, 'worker')}"
+        if group.workers_unheard
+        else ""
+    )
 
 
 def _measures(summary: Summary) -> Table:
