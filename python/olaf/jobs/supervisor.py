@@ -428,8 +428,8 @@ def _life_of(process: subprocess.Popen[bytes]) -> int | None:
 
 def _has_exited(process: subprocess.Popen[bytes]) -> bool:
     """True if it has; it stays a zombie, so that nobody else gets its number before `_reap`."""
-    if process.returncode is not None:
-        return True
+    if process.returncode is not None or not hasattr(os, "waitid"):  # macOS has none
+        return process.poll() is not None
     how = os.WEXITED | os.WNOHANG | os.WNOWAIT
     try:
         return os.waitid(os.P_PID, process.pid, how) is not None
