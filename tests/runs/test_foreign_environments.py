@@ -246,10 +246,10 @@ def test_what_is_not_finite_is_refused_at_its_source(olaf: Olaf, way: tuple[str,
 @pytest.mark.slow
 @WAYS
 def test_steps_are_signs_of_life(olaf: Olaf, way: tuple[str, ...]) -> None:
-    """A turn of 6 s in a run that waits three: alive."""
-    slow = ("--set=train.stall_timeout=3s", "--set=learner.steps_per_update=300", "--updates=4")
+    """Two turns of 5 s in a run that waits three: alive."""
+    slow = ("--set=train.stall_timeout=3s", "--set=learner.steps_per_update=250", "--updates=8")
     done = olaf(*train("Slow", *way, *slow, "--json"))
-    assert json.loads(done.stdout)["updates"] == 4
+    assert json.loads(done.stdout)["updates"] == 8
 
 
 def test_a_slow_environment_is_stopped_in_the_middle_of_a_turn(olaf: Olaf) -> None:
