@@ -1,5 +1,6 @@
 """Copies that step at once: in processes, inside a vector environment, or inside a pool."""
 
+import os
 import time
 from typing import Any
 
@@ -126,6 +127,20 @@ def test_an_error_in_a_process_has_the_frames_of_the_users_code() -> None:
     assert fault["where"].endswith(", in step")
     assert 'return {}["speed"]' in fault["frames"]
     assert "gymnasium" not in fault["frames"]
+
+
+class Dying(Slow):
+    def step(self, action: Any) -> Any:
+        os._exit(7)
+
+
+def test_a_process_that_has_ended_is_named() -> None:
+    collector = Collector(f"{HERE}:Dying", 2, [0, 1], parallel="processes")
+    with pytest.raises(FaultyEnvironmentError, match=r"step 1: the process of copy .*exit code 7"):
+        collector.collect(lambda *_: [0, 0], 3)
+    processes = collector._copies._env.processes  # type: ignore[attr-defined]
+    collector.close()
+    assert not any(process.is_alive() for process in processes)
 
 
 class Pool:

@@ -4,7 +4,8 @@ Both are gymnasium's vector environments. What a policy sees is the same as of c
 """
 
 import multiprocessing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -150,9 +151,9 @@ class InParallel:
         else:
             many = isinstance(self._env, AsyncVectorEnv)
             self._env.action_space.seed(int(seeds[0]))
-            seen, info = self._env.reset(
-                seed=[int(seed) for seed in seeds] if many else int(seeds[0])
-            )
+            first: Any = [int(seed) for seed in seeds] if many else int(seeds[0])
+            with self._alive("reset"):
+                seen, info = self._env.reset(seed=first)
         self._look(info, "reset")
         return self._seen(seen, "reset")
 
@@ -166,7 +167,8 @@ class InParallel:
         """See `Copies.step`."""
         self._steps += 1
         place = f"step {self._steps}"
-        given = self._env.step(np.asarray(actions))
+        with self._alive(place):
+            given = self._env.step(np.asarray(actions))
         if not isinstance(given, tuple) or len(given) != 5:
             refuse(self._name, place, f"step() gave {described(given)}, but {STEP}")
         seen, reward, over, cut, info = given
@@ -185,6 +187,22 @@ class InParallel:
         self.skipped = ~took if self._resets_later else None
         self._ended = over | cut
         return ends
+
+    @contextmanager
+    def _alive(self, place: str) -> Iterator[None]:
+        """Say which process has ended, if one has."""
+        try:
+            yield
+        except (EOFError, OSError) as error:
+            ended = []
+            for index, process in enumerate(getattr(self._env, "processes", ())):
+                process.join(1.0)
+                if process.exitcode is not None:
+                    ended.append(f"copy {index + 1} (exit code {process.exitcode})")
+            if not ended:
+                raise
+            what = f"the process of {', '.join(ended)} has ended; what it printed says why"
+            raise FaultyEnvironmentError(f"environment {self._name!r}, {place}: {what}") from error
 
     def _end(self, index: int, is_over: bool, following: NDArray[np.float32], info: Any) -> End:
         """The end of a copy's episode."""
@@ -248,7 +266,14 @@ class InParallel:
         try:
             self._env.close(timeout=CLOSING_S)
         except (OSError, EOFError, multiprocessing.TimeoutError, gym.error.Error):
-            self._env.close(terminate=True)
+            # One of them has ended, so gymnasium can no longer ask them to close.
+            for process in self._env.processes:
+                process.terminate()
+            for process in self._env.processes:
+                process.join(CLOSING_S)
+                if process.is_alive():
+                    process.kill()
+            self._env.closed = True
 
 
 def _part_of(info: Any, index: int, count: int) -> dict[str, Any]:
