@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from olaf.jobs.faults import fault_of
 from olaf.rl.collecting import Collector, Rollout
 from olaf.rl.environments import FaultyEnvironmentError, UnusableEnvironmentError
-from olaf.rl.learner import LearnerConfig
+from olaf.rl.learner import LearnerConfig, LearnerError
 from olaf.rl.making import make_learner
 from olaf.rl.own import RaisedElsewhereError
 
@@ -241,6 +241,9 @@ def test_a_learner_learns_from_copies_that_step_at_once(parallel: Any) -> None:
 
 
 def test_what_does_not_fit_a_vector_is_said() -> None:
+    with pytest.raises(LearnerError, match="does not go with recurrent"):
+        LearnerConfig(parallel="vector", recurrent="lstm", learner="torch").check()
+
     def refused(words: str, name: str, **how: Any) -> None:
         with pytest.raises(UnusableEnvironmentError, match=words):
             Collector(name, 2, [0, 1], **{"parallel": "vector", **how})

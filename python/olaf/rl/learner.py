@@ -203,6 +203,11 @@ class LearnerConfig:
             raise LearnerError(
                 "device = 'cuda': needs learner = 'torch'; the numpy learner has no GPU"
             )
+        if self.parallel == "vector" and self.recurrent != "off":
+            raise LearnerError(
+                "parallel = 'vector' does not go with recurrent = 'lstm': steps that only begin an "
+                "episode would be in the sequences; take parallel = processes"
+            )
         self._check_effects(given)
         return self
 
