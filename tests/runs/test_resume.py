@@ -79,10 +79,11 @@ def goes_on(folder: Path) -> None:
         folder.parent.parent, "train", "--resume=runs/latest", f"--updates={more}", "--json"
     )
     result: dict[str, Any] = json.loads(done.stdout)
-    assert result["updates"] >= more
+    assert result["updates"] == more
     assert result["session"]["number"] == 2
     assert result["session"]["updates"] == result["updates"] - journal.updates
-    assert result["env_steps"] == result["updates"] * 200
+    # At the end each of the two workers may have played a turn that it was not to push.
+    assert result["env_steps"] - result["updates"] * 200 in (0, 200, 400)
     # The version goes on from the checkpoint, and every update of this session moved it.
     assert result["model"]["version"] >= saved + 40
     assert version_of(folder) == result["model"]["version"]
