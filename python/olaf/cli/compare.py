@@ -12,12 +12,14 @@ from olaf import extras
 from olaf.cli import options
 from olaf.jobs.queues import NAMES
 from olaf.numbers import counted
+from olaf.rl.packed import shown
 
 if TYPE_CHECKING:
     from olaf.jobs.settings import Settings
 
 KEYS = {
     "env": "learner.environment",
+    "env_options": "learner.environment_options",
     "workers": "train.workers",
     "clusters": "compare.clusters",
     "learner": "learner.learner",
@@ -52,6 +54,7 @@ def _names(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
 
 @click.command()
 @click.option("--env", metavar="ID", help="Any id that gymnasium.make knows, or module:ID.")
+@options.env_option
 @click.option("--workers", type=int, help="Number of worker processes.")
 @click.option("--clusters", type=int, help="Number of clusters; the workers are spread over them.")
 @click.option("--learner", metavar="numpy|torch", help="torch needs the extra `torch`.")
@@ -123,7 +126,7 @@ def run_comparison(settings: Settings, *, json_out: bool) -> int:
 
     arms = arms_of(settings)  # refuse invalid settings before the folder exists
     if settings.compare.out is None:
-        name = f"compare-{settings.learner.environment}"
+        name = f"compare-{shown(settings.learner.environment)}"
         out = new_folder(name, latest=LATEST_COMPARISON)
     else:
         out = given_folder(Path(settings.compare.out))
