@@ -130,3 +130,47 @@ def test_the_files_that_the_readme_names_in_commands_are_there() -> None:
         for word in command.split():
             if re.fullmatch(r"[\w/-]+\.(txt|toml|csv)", word):
                 assert (ROOT / word).exists(), command
+
+
+SAID = (
+    "must return (observation, info)",
+    "the same error ",
+    " environment steps a second: a turn ",
+    " s for a step or an update of ",
+    "learning: no episode has ended in ",
+    "unknown environment",
+    "there is no module",
+    " more line",
+    "learning: each pass changes the policy much: KL ",
+)
+
+
+@pytest.mark.parametrize("sentence", SAID)
+def test_the_page_on_runs_that_misbehave_quotes_what_is_said(sentence: str) -> None:
+    page = (ROOT / "docs/debugging.md").read_text(encoding="utf-8")
+    sources = (file.read_text(encoding="utf-8") for file in (ROOT / "python/olaf").rglob("*.py"))
+    assert sentence in page
+    assert any(sentence.removeprefix("learning: ") in source for source in sources), sentence
+
+
+def test_links_lead_to_a_page_and_to_a_heading_of_it() -> None:
+    pages = [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/reference/*.md"), *ROOT.glob("*/README.md")]
+    found = 0
+    for page in (ROOT / "README.md", *pages):
+        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            path, _, anchor = link.partition("#")
+            if ":" in link or not anchor or not path.endswith((".md", "")):
+                continue
+            target = page.parent / path if path else page
+            assert target.is_file(), f"{page}: {link}"
+            text = re.sub(r"^```.*?^```", "", target.read_text(encoding="utf-8"), flags=re.M | re.S)
+            headings = {anchor_of(heading) for heading in re.findall(r"^#+ (.*)$", text, re.M)}
+            assert anchor in headings, f"{page}: {link}"
+            found += 1
+    assert found > 50
+
+
+def anchor_of(heading: str) -> str:
+    """The anchor that a heading gets on a web page."""
+    plain = re.sub(r"[^\w\- ]", "", heading.strip().lower())
+    return plain.replace(" ", "-")
