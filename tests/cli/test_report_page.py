@@ -172,6 +172,33 @@ def test_a_run_that_failed_before_it_began_has_no_empty_plot_and_no_empty_tile(
     assert "No update was pushed." in page
 
 
+def test_the_process_that_was_given_up_is_at_fault_whatever_happened_before(
+    tmp_path: Path,
+) -> None:
+    progress = Progress(read_settings(overrides=[f"train.out='{tmp_path}'"]))
+    error = {"event": "fault", "error": "KeyError: 1", "where": "a.py:3", "frames": "in reset"}
+
+    def fault(kind: str = "failed") -> Record | None:
+        model = tmp_path / "model.npz"
+        outcome = Outcome(kind, "it failed", Exit.FAILED, 9.0, None, progress, {}, model)
+        found: Record | None = conclude(outcome)["fault"]
+        return found
+
+    assert fault() is None  # nobody is known
+    progress.take(Ended("worker 3", 1, -9, False, 0.2), 1.0)
+    progress.take(Said("worker 0", 1, error), 2.0)
+    progress.take(Ended("worker 0", 1, 1, False, 0.2), 2.0)
+    assert (fault() or {})["process"] == "worker 0"
+    assert (fault() or {})["frames"] == "in reset"
+    progress.take(Printed("switch", 6, "no memory"), 3.0)
+    progress.take(Ended("switch", 6, -9, False, None), 3.0)
+    progress.take(Ended("worker 1", 1, -9, False, 0.2), 4.0)
+    found = fault() or {}
+    assert (found["process"], found["how"]) == ("switch", "killed by SIGKILL")
+    assert (found["error"], found["frames"], found["lines"]) == ("", "", ["no memory"])
+    assert fault("updates") is None
+
+
 def test_the_goal_is_a_line_in_the_plots_of_the_reward(record: Record) -> None:
     assert record["result"]["reward"]["goal"] is None
     assert "goal" not in run_page(record)

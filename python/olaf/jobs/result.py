@@ -176,6 +176,8 @@ def _fault(outcome: Outcome) -> dict[str, Any] | None:
     """For a run that failed: the process at fault, its end, its error, and its last lines."""
     progress = outcome.progress
     end, told = progress.fault, progress.user_fault
+    if end and end.back_in_s is None and not end.name.startswith("worker"):
+        told = None  # A switch or the server was given up, whatever a worker's code did before.
     name = told[0] if told else end.name if end else next(reversed(progress.complaints), None)
     if outcome.kind != "failed" or name is None:
         return None
