@@ -25,7 +25,6 @@ QUICK: dict[str, Any] = {
         "train.every_s": 0.05,
         "learner.environments": 2,
         "learner.steps_per_update": 200,
-        "train.evaluate_episodes": 2,
     },
 }
 
@@ -58,7 +57,7 @@ def test_the_functions_get_the_run_as_it_goes_in_the_caller_s_thread(tmp_path: P
     assert evaluations == result.evaluations
     assert evaluations[-1].version == updates[-1].version
     assert evaluations[0].is_best
-    assert evaluations[0].greedy.episodes == 2
+    assert evaluations[0].greedy.episodes == 10
     assert result.best_model == tmp_path / "run" / "best.npz"
     assert result.best_model.exists()
 
