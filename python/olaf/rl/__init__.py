@@ -5,6 +5,10 @@ the learner for users' own networks, ``ppo_recurrent`` the same with a memory. `
 connects a learner to the network, ``baseline`` runs the same learners without a network.
 ``local_job`` runs a whole job in virtual time over the real switch and server, and ``compute``
 gives the lengths of turns there.
+
+``environments`` makes environments by name (``packed`` those given as objects, ``own`` the user's
+modules), ``spaces`` says what a policy sees of them, ``checking`` refuses what cannot be learnt
+from, ``copies`` and ``parallel`` step several, and ``collecting`` makes rollouts of that.
 """
 
 from olaf.rl.learner import Iteration, Learner, LearnerConfig, LearnerError
