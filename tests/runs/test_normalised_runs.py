@@ -39,7 +39,9 @@ def test_moments_go_on_when_a_run_is_resumed_and_play_with_the_model(
     (tmp_path / "olaf_large.py").write_text(LARGE)
     olaf = Olaf(tmp_path)
     limits = ("--until-reward=off", "--out=run", "--local")
-    apart(tmp_path, *TRAIN, *limits, "--updates=20")
+    said = apart(tmp_path, *TRAIN, *limits, "--updates=20").stdout
+    assert "observations" in said
+    assert "normalised by the moments" in said
     first = moments(tmp_path / "run")
     assert first[:, 4].min() > 10  # the rough spread of the largest features was measured
     assert olaf.json("evaluate", "run", "--episodes=3")["episodes"] == 3

@@ -227,6 +227,7 @@ def _setting(settings: Settings) -> Mapping[str, Any]:
     return {
         "environment": shown(settings.learner.environment),
         "learner": settings.learner.learner,
+        "normalise": settings.learner.model_dump()["normalise"],
         "local": local,
         "workers": 1 if local else settings.train.workers,
         "clusters": 1 if local else settings.train.clusters,

@@ -57,6 +57,8 @@ def measures(result: Result) -> list[tuple[str, str]]:
     ]
     if session := _session(result):
         rows.append(("resumed", session))
+    if result.get("normalise") == "on":
+        rows.append(("observations", "normalised by the moments that the model carries"))
     rows += measure(result)
     rows += _learning(result)
     if result.get("local"):
