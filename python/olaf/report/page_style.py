@@ -23,7 +23,7 @@ p { margin: .2rem 0; overflow-wrap: anywhere; }
 .tile { padding: .6rem .8rem; } .tile b { display: block; font-size: 1.2rem; }
 .tile span { color: var(--soft); font-size: .8rem; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr));
-  gap: .8rem; }
+  gap: .8rem; margin-top: .8rem; }
 .plots.small { grid-template-columns: repeat(auto-fill, minmax(min(19rem, 100%), 1fr)); }
 .plots + p { margin-top: .6rem; }
 .alert { background: var(--card); border: 1px solid var(--bad); border-left-width: .4rem;
