@@ -281,10 +281,24 @@ def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:
         else:
             # An error of no single key names the keys itself.
             text = (
-                (f"`{shown}`" + _complaint_of(path[-1], problem)) if key else complaint(problem)[2:]
+                (f"`{shown}`" + _complaint_of(path[-1], problem) + _form_of(path))
+                if key
+                else complaint(problem)[2:]
             )
         lines[key] = f"{where}{text}"
     return "\n".join(lines.values())
+
+
+def _form_of(path: Sequence[str]) -> str:
+    """How a list is written, for a value that is none: its default as an example."""
+    field = _section_at(path[:1]).model_fields.get(path[1]) if len(path) > 1 else None
+    if field is None or get_origin(field.annotation) not in (list, tuple) or not field.default:
+        return ""
+    if not isinstance(field.default, list | tuple) or not all(
+        isinstance(one, int | float | str) for one in field.default
+    ):
+        return ""
+    return f"; write a list, as in {', '.join(str(one) for one in field.default)}"
 
 
 def _resolve(path: Sequence[str | int]) -> tuple[str, type[BaseModel]]:

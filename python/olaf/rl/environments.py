@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -114,7 +115,30 @@ def maker(
     module = import_own(home, f"environment {name!r}", UnusableEnvironmentError) if colon else None
     if module is not None and rest not in gym.registry and callable(getattr(module, rest, None)):
         return partial(getattr(module, rest), **given)
+    if module is not None and rest not in gym.registry and _is_plain(rest):
+        raise UnusableEnvironmentError(_not_there(name, module, rest))
     return partial(made, rest if colon else name, **given)
+
+
+def _is_plain(name: str) -> bool:
+    """True for the name of a class: an id may have a namespace and a version."""
+    return name.isidentifier()
+
+
+def _not_there(name: str, module: ModuleType, wanted: str) -> str:
+    """The sentence for a class that a module does not have; names what it has."""
+    own = [
+        key
+        for key, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, gym.Env) and value is not gym.Env
+    ]
+    place = getattr(module, "__file__", None) or module.__name__
+    near = difflib.get_close_matches(wanted, own, n=1)
+    has = f"it has {', '.join(sorted(own))}" if own else "it has no class of environments"
+    return (
+        f"environment {name!r}: {place} has no class or function {wanted!r}, and registers no id "
+        f"of that name; {f'did you mean {near[0]}?' if near else has}"
+    )
 
 
 def _check_drawn(name: str, env: "gym.Env[Any, Any]", render_mode: str | None) -> None:
