@@ -310,3 +310,31 @@ def end_own_group() -> None:
     """Kill this process and all others of its group, if the group is its own."""
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def no_child_stays() -> Iterator[None]:
+    """At the end, kill the programs that were started meanwhile and still run, with theirs.
+
+    For a command whose process group is not its own. It does nothing on a system without
+    ``/proc/PID/task/TID/children``.
+    """
+    before = set(_children_of(os.getpid()))
+    try:
+        yield
+    finally:
+        for pid in _children_of(os.getpid()):
+            if pid not in before:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def _children_of(pid: int) -> list[int]:
+    """The processes below a process, the lowest first."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                for word in (task / "children").read_text(encoding="ascii").split():
+                    found += [*_children_of(int(word)), int(word)]
+    return found

@@ -82,6 +82,15 @@ max_workers = 0
     ]
 
 
+def test_a_list_is_written_with_commas_and_what_is_none_is_told_how() -> None:
+    for text in ("64,64", "[64, 64]", "(64, 64)"):
+        assert read_settings(overrides=[f"learner.hidden={text}"]).model_dump()["learner"][
+            "hidden"
+        ] == (64, 64)
+    with pytest.raises(ConfigurationError, match="write a list, as in 40, 40"):
+        read_settings(overrides=["learner.hidden=wide"])
+
+
 def test_a_list_of_plain_values_is_named_whole(tmp_path: Path) -> None:
     text = '[switch]\nkey_files = "a.key"\n'
     assert refused(tmp_path, text).startswith("job.toml:2: `switch.key_files` = 'a.key': ")

@@ -1,6 +1,7 @@
 """Environments: their spaces for a policy, and the messages for unsuitable ones."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -77,6 +78,19 @@ def test_an_environment_like_no_other_is_told_how_to_name_its_own() -> None:
 def test_an_outdated_version_names_the_one_to_use() -> None:
     with pytest.raises(UnusableEnvironmentError, match="LunarLander-v3"):
         make_environment("LunarLander-v2")
+
+
+def test_a_class_that_a_module_lacks_is_named_with_those_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lacking.py").write_text("import gymnasium\nclass Dot(gymnasium.Env): pass\n")
+    with pytest.raises(UnusableEnvironmentError) as error:
+        make_environment("lacking:Line")
+    assert f"{tmp_path}/lacking.py has no class or function 'Line'" in str(error.value)
+    assert str(error.value).endswith("it has Dot")
+    with pytest.raises(UnusableEnvironmentError, match="did you mean Dot"):
+        make_environment("lacking:Dott")
 
 
 def test_a_missing_module_is_named() -> None:

@@ -284,3 +284,12 @@ def test_evaluate_and_export_leave_the_folder_that_an_environment_went_to(olaf: 
     apart(olaf.folder, "evaluate", "run", "--episodes=2")
     apart(olaf.folder, "export", "run", "--to=npz", "--out=policy.npz")
     assert (olaf.folder / "policy.npz").exists()
+
+
+def test_evaluate_and_export_end_the_programs_of_an_environment_that_does_not(olaf: Olaf) -> None:
+    olaf(*train("Starts", *LOCAL, "--out=run"))
+    (olaf.folder / "notes.txt").unlink()
+    apart(olaf.folder, "evaluate", "run", "--episodes=2")
+    none_is_left(olaf.folder)
+    apart(olaf.folder, "export", "run", "--to=npz")
+    none_is_left(olaf.folder)

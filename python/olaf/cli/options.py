@@ -13,7 +13,7 @@ import click
 from olaf import units
 from olaf.cli.asking import milliseconds
 from olaf.cli.consoles import plain_console
-from olaf.lines import apart
+from olaf.lines import apart, no_child_stays
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -192,9 +192,11 @@ def settings(
 def apart_from_user_code(ctx: click.Context, *, json_out: bool) -> IO[str] | None:
     """For a command that runs the user's code: a stream for the result of --json alone.
 
-    What that code prints goes to stderr until the command ends, and the folder that it changes to
-    is left again. Returns None without --json: the result and the prints share stdout.
+    What that code prints goes to stderr until the command ends. The folder that it changes to is
+    left again, and programs that it has started and not ended are killed at the command's end.
+    Returns None without --json: the result and the prints share stdout.
     """
+    ctx.with_resource(no_child_stays())
     ctx.with_resource(contextlib.chdir("."))
     return ctx.with_resource(apart()) if json_out else None
 

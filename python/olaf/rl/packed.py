@@ -5,6 +5,7 @@ defined in a script or a notebook. ``FILE.pkl:Name`` then names it wherever an e
 Only load such a file from somebody you trust: loading runs code in it.
 """
 
+import json
 import os
 import pickle
 import sys
@@ -17,8 +18,6 @@ from olaf.rl.learner import LearnerError
 from olaf.rl.own import described
 
 FILE = "environment.pkl"
-
-UNPICKLED = (pickle.UnpicklingError, EOFError, AttributeError, ImportError, KeyError, TypeError)
 
 
 class UnpackableError(LearnerError):
@@ -56,9 +55,9 @@ def pack(given: Any, folder: Path) -> str:
         "reward_threshold": getattr(given, "reward_threshold", None) if _is_spec(given) else None,
         # Modules of the user's own are pickled by reference, and are found there.
         "paths": [os.path.abspath(path) for path in sys.path if "site-packages" not in path],
-        "environment": inside,
     }
-    (folder / FILE).write_bytes(pickle.dumps(about))
+    # A line for whoever asks about the environment without running its code, then the code.
+    (folder / FILE).write_bytes(json.dumps(about).encode() + b"\n" + inside)
     return f"{(folder / FILE).resolve()}:{name}"
 
 
@@ -88,7 +87,7 @@ def _name_of(given: Any) -> str:
 
 def threshold_of(name: str) -> float | None:
     """The reward at which a packed environment counts as solved. Runs no code of the user's."""
-    found: float | None = _about(name)["reward_threshold"]
+    found: float | None = _read(name)[0]["reward_threshold"]
     return found
 
 
@@ -104,22 +103,24 @@ def load(name: str) -> Callable[..., Any] | Any:
 @lru_cache(maxsize=8)
 def _loaded(file: str, changed_ns: int) -> Any:
     """One object for all copies of a process."""
-    about = _about(f"{file}:")
+    about, inside = _read(f"{file}:")
     sys.path += [path for path in about["paths"] if path not in sys.path and Path(path).exists()]
     try:
-        return pickle.loads(about["environment"])
+        return pickle.loads(inside)
     except Exception as error:
         raise UnpackableError(
             f"environment {about['name']!r} in {file}: cannot be loaded: {described(error)}"
         ) from error
 
 
-def _about(name: str) -> dict[str, Any]:
+def _read(name: str) -> tuple[dict[str, Any], bytes]:
+    """The line about an environment, and the pickled environment, from its file."""
     file = name.rpartition(":")[0]
     try:
-        about: dict[str, Any] = pickle.loads(Path(file).read_bytes())
+        line, _, inside = Path(file).read_bytes().partition(b"\n")
+        about: dict[str, Any] = json.loads(line)
     except OSError as error:
         raise UnpackableError(f"environment {name!r}: {file}: {error.strerror}") from None
-    except UNPICKLED as error:
+    except ValueError as error:
         raise UnpackableError(f"{file}: not an environment written by Olaf ({error})") from None
-    return about
+    return about, inside
