@@ -21,8 +21,8 @@ from olaf.jobs.places import open_place
 from olaf.jobs.places.slurm_batch import write_batch
 from olaf.jobs.places.slurm_place import address_of, deal, role_names, step_command
 from olaf.jobs.reading import read_settings
-from olaf.jobs.settings import TrainSettings
 from olaf.jobs.supervisor import Ended
+from olaf.jobs.train_settings import TrainSettings
 from olaf.outcome import Exit, RunError
 from olaf.usage import ConfigurationError
 

@@ -9,8 +9,8 @@ from olaf.jobs.faults import Faults
 from olaf.jobs.liveness import Liveness
 from olaf.jobs.printing import Prints
 from olaf.jobs.progress import Happening, Progress
-from olaf.jobs.settings import TrainSettings
 from olaf.jobs.supervisor import Occurrence, Printed, Said
+from olaf.jobs.train_settings import TrainSettings
 
 
 class Hears(Protocol):

@@ -14,8 +14,9 @@ import subprocess
 from collections.abc import Sequence
 
 from olaf.jobs.place_settings import SlurmSettings
-from olaf.jobs.settings import Settings, TrainSettings
+from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import LOOPBACK, Program, Supervisor
+from olaf.jobs.train_settings import TrainSettings
 from olaf.outcome import Exit, RunError
 
 ASK_S = 30.0
