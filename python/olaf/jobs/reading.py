@@ -244,7 +244,7 @@ def _keys_of(model: type[BaseModel]) -> dict[str, str]:
     return {field: units.key_of(field) for field in model.model_fields}
 
 
-def _section_at(path: list[str]) -> type[BaseModel]:
+def _section_at(path: Sequence[str]) -> type[BaseModel]:
     """The section of that path; `Section`, which has no keys, if there is none."""
     model: type[BaseModel] = Settings
     for name in path:
