@@ -97,6 +97,7 @@ def train(
     out: str | Path | None = None,
     resume: str | Path | None = None,
     config: str | Path | None = None,
+    preset: str | None = None,
     settings: Mapping[str, Any] | None = None,
     display: Display = "auto",
     on_update: OnUpdate | None = None,
@@ -115,6 +116,7 @@ def train(
     workers, queue, slots, uplink, updates, until_reward, time_limit_s, seed, out: the options of
     the command; "off" if the command allows it. None uses the default. resume: continue the run in
     this folder instead, with its settings. config: a TOML file, as `olaf config` prints it.
+    preset: settings for a common task (``olaf train --preset list``); all the others change them.
     settings: any key of `olaf config` with its section: ``{"learner.epochs": 8, "server.step":
     "sum"}``. It takes precedence over everything else. display: "live" redraws a picture of the
     run, "lines" prints a line every two seconds, "quiet" prints nothing; "auto" is "live" on a
@@ -163,7 +165,7 @@ def train(
                 return _observer(told, display, calls)
 
             if resume is None:
-                return _start(file, chosen, observe, control)
+                return _start(file, preset, chosen, observe, control)
             return _resume(Path(resume), file, chosen, observe, control)
 
         return _result(_interruptible(run, on_update, on_evaluation))
@@ -202,7 +204,7 @@ def _chosen(given: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
     chosen: dict[str, tuple[str, Any]] = {}
     for name, value in given.items():
         if name not in KEYS:
-            known = [*KEYS, "time_limit_s", "resume", "config", "settings", "display"]
+            known = [*KEYS, "time_limit_s", "preset", "resume", "config", "settings", "display"]
             near = difflib.get_close_matches(name, known, n=1)
             advice = f"did you mean {near[0]}?" if near else f"options: {', '.join(sorted(KEYS))}"
             raise ValueError(
@@ -227,13 +229,19 @@ def _settings(settings: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
 
 
 def _start(
-    file: Path | None, chosen: dict[str, tuple[str, Any]], observe: Observe, control: Control
+    file: Path | None,
+    named: str | None,
+    chosen: dict[str, tuple[str, Any]],
+    observe: Observe,
+    control: Control,
 ) -> Run:
     from olaf.jobs.effects import refuse_useless
+    from olaf.jobs.presets import preset
     from olaf.jobs.reading import read_settings
     from olaf.runs.running import start
 
-    settings = read_settings(file, chosen)
+    base = None if named is None else preset(named)
+    settings = read_settings(file, chosen, base=base)
     refuse_useless(settings, chosen)
     return start(settings, observe, control)
 

@@ -91,6 +91,28 @@ def configuration(command: F) -> F:
     return command
 
 
+def _listing_presets(
+    ctx: click.Context, parameter: click.Parameter, name: str | None
+) -> str | None:
+    """Print the presets and stop, if the name is ``list``."""
+    if name != "list" or ctx.resilient_parsing:
+        return name
+    from olaf.jobs import presets
+
+    width = max(map(len, presets.names()))
+    for one in presets.names():
+        click.echo(f"{one:{width}}  {presets.purpose(one)}")
+    raise click.exceptions.Exit(0)
+
+
+preset = click.option(
+    "--preset",
+    metavar="NAME|list",
+    callback=_listing_presets,
+    help="Settings for a common task, as in --preset pendulum. Options and --config change them.",
+)
+
+
 def _table(
     ctx: click.Context, parameter: click.Parameter, pairs: tuple[str, ...]
 ) -> dict[str, Any] | None:
@@ -179,6 +201,10 @@ def settings(
     from olaf.jobs.reading import read_settings, write_toml
 
     chosen = {**given(ctx, keys), **(more or {})}
+    if ctx.params.get("preset"):
+        from olaf.jobs.presets import preset
+
+        base = preset(ctx.params["preset"])
     overrides = ctx.params["overrides"]
     checked = read_settings(ctx.params["config_file"], chosen, overrides, base=base)
     if ctx.command.name == "train":

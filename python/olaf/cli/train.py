@@ -129,6 +129,7 @@ KEYS = {
     metavar="FILE",
     help="With --on slurm: write the script to FILE, submit nothing.",
 )
+@options.preset
 @options.log_format
 @options.log_level
 @options.as_json
@@ -148,6 +149,7 @@ def train(ctx: click.Context, /, **given: Any) -> int:
       olaf train
       olaf train --env CartPole-v1 --workers 4 --until-reward 200
       olaf train --env mine:Dot --env-option size=3
+      olaf train --preset pendulum                 settings that suit a task; --preset list
       olaf train --resume runs/latest --updates 8000
       olaf train --local --env CartPole-v1
       olaf train --against local
@@ -229,7 +231,7 @@ def resume_training(ctx: click.Context, named: Path, observe: Observe) -> Run:
     from olaf.runs.session import ORPHANS_S, Session
     from olaf.runs.settings import changes, resumed, settings_of
 
-    for option, key in (("--out", "out"), ("--config", "config_file")):
+    for option, key in (("--out", "out"), ("--config", "config_file"), ("--preset", "preset")):
         if ctx.params[key] is not None:
             raise RunError(
                 f"{option} does not go with --resume: a run continues in its own folder with its "
