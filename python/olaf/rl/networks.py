@@ -77,7 +77,8 @@ class Network(nn.Module):
             if isinstance(layer, nn.Linear | nn.Conv2d):
                 heads = {id(self.policy): 0.01, id(self.value): 1.0}
                 nn.init.orthogonal_(layer.weight, heads.get(id(layer), math.sqrt(2)))
-                nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
+                bias: Any = layer.bias
+                nn.init.zeros_(bias)
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         """``(batch, *observation_shape)`` to policy ``(batch, actions)``, value ``(batch,)``.

@@ -56,7 +56,8 @@ class RecurrentLearner(TorchLearner):
         if memory is None:
             memory = np.zeros((len(observations), self.memory_size), np.float32)
         self._take_moments()
-        outputs, memory[:] = self._step(self._inputs(observations), memory)
+        stepped: tuple[Floats, Floats] = self._step(self._inputs(observations), memory)
+        outputs, memory[:] = stepped
         return outputs
 
     @torch.no_grad()
@@ -70,7 +71,8 @@ class RecurrentLearner(TorchLearner):
             self._memories = []
         self._forget()
         self._memories.append(self._memory)
-        outputs, self._memory = self._step(inputs, self._memory)
+        stepped: tuple[Floats, Floats] = self._step(inputs, self._memory)
+        outputs, self._memory = stepped
         return outputs
 
     def _forget(self) -> None:
