@@ -172,6 +172,6 @@ def test_an_environment_that_is_made_already_is_refused() -> None:
     import gymnasium as gym
 
     with gym.make("CartPole-v1") as env, pytest.raises(ValueError, match="give what makes it"):
-        olaf.train(env, display="quiet")
+        olaf.train(env, display="quiet")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="env does not go with resume"):
         olaf.train(lambda: None, resume="runs/latest", display="quiet")

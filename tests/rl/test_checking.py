@@ -59,7 +59,7 @@ class WithoutInfo(Sound):
 
 
 class WithoutSeed(Sound):
-    def reset(self) -> Any:
+    def reset(self) -> Any:  # type: ignore[override]
         return np.zeros(3, np.float32), {}
 
 
@@ -199,7 +199,7 @@ FAULTS: list[tuple[type[Sound], str]] = [
 
 @pytest.fixture(autouse=True)
 def registered() -> Iterator[None]:
-    kinds = [Sound, *(kind for kind, _ in FAULTS)]
+    kinds: list[Any] = [Sound, *(kind for kind, _ in FAULTS)]
     for kind in kinds:
         gym.register(f"Olaf{kind.__name__}-v0", kind, max_episode_steps=100)
     yield

@@ -1,12 +1,13 @@
 """Moments of observations and returns: their sums, their travel, and learning with them."""
 
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
-from olaf.rl import Learner, LearnerConfig, LearnerError, make_learner
+from olaf.rl import LearnerConfig, LearnerError, make_learner
 from olaf.rl.local_job import JobConfig, Link, LocalJob
 from olaf.rl.moments import Carried, ObservationMoments, ReturnMoments, is_unscaled, rough_scales
 
@@ -30,7 +31,8 @@ class Scaled(gym.ObservationWrapper[Any, Any, Any]):
 def scaled() -> Any:
     made = {"OlafLargeCartPole-v0": "CartPole-v1", "OlafLargeLander-v0": "LunarLander-v3"}
     for name, of in made.items():
-        gym.register(name, lambda of=of: Scaled(of))
+        make: Any = partial(Scaled, of)
+        gym.register(name, make)
     yield
     for name in made:
         del gym.registry[name]
@@ -172,7 +174,7 @@ class Told:
                 factor: float = see(seen, rewards, done)
                 return factor
 
-            carried.see = remember  # type: ignore[method-assign]
+            carried.see = remember  # type: ignore[method-assign,assignment]
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,6 @@ def test_an_off_switch_carries_nothing() -> None:
     learner: Any = make_learner(
         SMALL.replaced(environment="OlafLargeCartPole-v0", normalise="off", reward_scale=0.1)
     )
-    assert isinstance(learner, Learner)
     assert learner.parameters == learner.layout.size
 
 

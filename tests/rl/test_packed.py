@@ -60,7 +60,8 @@ def test_a_class_a_function_a_partial_and_a_spec_are_made(tmp_path: Path) -> Non
     assert first(pack(partial(Sized, size=3), tmp_path / "partial")) == [3, 0]
     assert first(pack(Sized, tmp_path / "options"), options={"size": 7}) == [7, 0]
     how: Any = {"kwargs": {"size": 2}, "reward_threshold": 9, "max_episode_steps": 4}
-    gym.register("olaf/Packed-v3", Sized, **how)
+    made: Any = Sized
+    gym.register("olaf/Packed-v3", made, **how)
     spec = gym.spec("olaf/Packed-v3")
     del gym.registry["olaf/Packed-v3"]
     name = pack(spec, tmp_path / "spec")

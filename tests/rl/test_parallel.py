@@ -114,7 +114,7 @@ def test_a_fault_in_a_process_names_its_copy_and_the_processes_end() -> None:
 
 class Raising(Slow):
     def step(self, action: Any) -> Any:
-        return {}["speed"]
+        return dict[str, Any]()["speed"]
 
 
 def test_an_error_in_a_process_has_the_frames_of_the_users_code() -> None:
@@ -125,7 +125,7 @@ def test_an_error_in_a_process_has_the_frames_of_the_users_code() -> None:
     fault = fault_of(raised.value)
     assert fault["error"] == "KeyError: 'speed'"
     assert fault["where"].endswith(", in step")
-    assert 'return {}["speed"]' in fault["frames"]
+    assert '["speed"]' in fault["frames"]
     assert "gymnasium" not in fault["frames"]
 
 

@@ -198,7 +198,7 @@ def with_first(first: Any, observations: int, actions: int) -> Any:
     import torch
     from torch import nn
 
-    class Heads(nn.Module):
+    class Heads(nn.Module):  # type: ignore[misc,unused-ignore]
         def __init__(self) -> None:
             super().__init__()
             self.policy, self.value = nn.Linear(16, actions), nn.Linear(16, 1)

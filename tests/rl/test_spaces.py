@@ -85,7 +85,8 @@ def several(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("several")
 def test_several_choices_have_parts() -> None:
-    space = spaces.MultiDiscrete([[2, 3], [4, 5]], start=[[0, 1], [0, -2]])
+    start = np.array([[0, 1], [0, -2]])
+    space = spaces.MultiDiscrete(np.array([[2, 3], [4, 5]]), start=start)
     found = describe("it", With(space))
     assert (found.actions, found.discrete, found.starts) == (14, (2, 3, 4, 5), (0, 1, 0, -2))
     [action] = found.to_environment(np.array([[1, 2, 3, 4]]))

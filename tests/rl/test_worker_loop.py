@@ -17,9 +17,12 @@ class Steady:
         self.weights = [np.zeros(2, np.float32), np.zeros((2, 2), np.float32)]
         self.parameters = 6
         self.turns = 0
+        self.steps_of_run: Callable[[], int] = lambda: 10 * self.turns
 
     def parts(self) -> Parts:
         return self.weights
+
+    def close(self) -> None: ...
 
     def iterate(self) -> Iteration:
         self.collect()

@@ -45,7 +45,9 @@ class Bounds(gym.Env[Any, Any]):
 gym.register("OlafBounds-v0", Bounds)
 gym.register("OlafWhole-v0", Bounds, kwargs={"whole": True})
 CHOICES: dict[str, Any] = {
-    "OlafLevers-v0": spaces.MultiDiscrete([[2, 3], [4, 1]], start=[[0, 1], [0, -2]]),
+    "OlafLevers-v0": spaces.MultiDiscrete(
+        np.array([[2, 3], [4, 1]]), start=np.array([[0, 1], [0, -2]])
+    ),
     "OlafBits-v0": spaces.MultiBinary(3),
 }
 for made, choices in CHOICES.items():
@@ -190,8 +192,8 @@ def test_a_policy_that_normalises_its_observations_does_so_everywhere(
 ) -> None:
     learner = NumpyLearner(NORMALISED)
     learner.weights[:] = np.random.default_rng(4).standard_normal(learner.weights.shape)
-    seen = observations(33, 4) * [64, 0.25, 1, 2] + [10, 1000, 0, -8]
-    seen = seen.astype(np.float32)
+    scaled = observations(33, 4) * [64, 0.25, 1, 2] + [10, 1000, 0, -8]
+    seen = scaled.astype(np.float32)
     moments = learner._carried.observations
     assert moments is not None
     moments.array += moments.of(seen[:20], turns=3)

@@ -62,7 +62,7 @@ def test_the_learners_numbers_are_read_back_and_older_journals_have_none(tmp_pat
     progress = Progress(Settings())
     losses = {"entropy": 1.25, "kl": float("nan")}
     with Journal(tmp_path, {"session": 1, **described(Settings())}) as journal:
-        told = {"losses": losses, "episode_steps": [7], "episode_numbers": [{"success": 1}]}
+        told: Any = {"losses": losses, "episode_steps": [7], "episode_numbers": [{"success": 1}]}
         push(progress, 1, 1.0, **told)
         progress.sample(1.0)
         push(progress, 2, 2.0)  # a worker of an earlier version
