@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from olaf.lines import Control, Reporter
+from olaf.lines import Control, Reporter, apart, orders_apart
+from olaf.outcome import Exit, failure_of
 
 POLL_S = 0.1
 """Seconds between looks for events: short for a person, long for a processor."""
@@ -77,6 +81,35 @@ def serve(
     stats = json.loads(endpoint.stats())
     endpoint.stop()
     reporter.say("stopped", why=control.why, stats=stats)
+
+
+Role = Callable[[Mapping[str, Any], Reporter, Control], None]
+"""A role of a process that a parent starts: (configuration, reporter, control)."""
+
+
+def run_attached(role: Role | None) -> int:
+    """Read the configuration from the first line, run the role to its end; return the exit code.
+
+    None: the process was not started as a parent does.
+    """
+    control = Control().catch_signals()
+    faulthandler.enable()
+    orders = orders_apart()
+    told = json.loads(orders.readline() or "null")
+    if told is None or role is None:
+        print("this process is started by `olaf train`", file=sys.stderr)
+        return int(Exit.USAGE)
+    control.watch(orders)
+    try:
+        with contextlib.closing(control), apart() as messages:
+            role(told, Reporter(as_json=True, out=messages, human=str), control)
+    except Exception as error:
+        failure = failure_of(error)
+        if failure is None:
+            raise
+        print(f"olaf: {failure}", file=sys.stderr)
+        return int(failure.code)
+    return int(Exit.OK)
 
 
 class _Events(Protocol):

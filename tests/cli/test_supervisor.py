@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from waiting import until
+from waiting import is_gone, until
 
 from olaf.jobs.supervisor import (
     LINE_BYTES,
@@ -156,14 +156,6 @@ held = subprocess.Popen(["sleep", "4242"])
 print(json.dumps({"event": "here", "held": held.pid}), flush=True)
 sys.stdin.readline()
 """
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-    return stat.rpartition(")")[2].split()[0] == "Z"
 
 
 def test_a_child_is_dead_when_it_has_exited_though_others_hold_its_pipes(

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from small_runs import Olaf, apart
-from waiting import until
+from waiting import is_gone, until
 
 from olaf import checkpoint
 
@@ -123,14 +123,6 @@ def notes(folder: Path) -> list[str]:
 
 def pids(folder: Path) -> list[int]:
     return [int(line.removeprefix("pid ")) for line in notes(folder) if line.startswith("pid ")]
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-    return stat.rpartition(")")[2].split()[0] == "Z"
 
 
 def none_is_left(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -23,3 +24,12 @@ def until(
         if time.monotonic() >= deadline:
             pytest.fail(f"waited {timeout_s:g} s for {what}")
         time.sleep(0.005)
+
+
+def is_gone(pid: int) -> bool:
+    """True if the process has exited, also where nobody has waited for it yet."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return stat.rpartition(")")[2].split()[0] == "Z"

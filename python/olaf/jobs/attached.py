@@ -5,18 +5,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import faulthandler
-import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from olaf.lines import Control, Reporter, apart, orders_apart
-from olaf.outcome import failure_of
-
-Run = Callable[[Mapping[str, Any], Reporter, Control], None]
+from olaf.lines import Control, Reporter
+from olaf.serving import Role, run_attached
 
 
 def command(role: str) -> Sequence[str]:
@@ -36,38 +31,21 @@ def _alone(told: Mapping[str, Any], reporter: Reporter, control: Control) -> Non
     run_alone(told, reporter, control)
 
 
-ROLES: Mapping[str, Run] = {"rehearsal": _rehearsal, "alone": _alone}
+ROLES: Mapping[str, Role] = {"rehearsal": _rehearsal, "alone": _alone}
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the role that ``argv`` names to its end; return the exit code."""
-    return serve(ROLES.get(argv[0]) if len(argv) == 1 else None)
+    return run(ROLES.get(argv[0]) if len(argv) == 1 else None)
 
 
-def serve(run: Run | None) -> int:
-    """Read the configuration from the first line, run a role to its end; return the exit code."""
+def run(role: Role | None) -> int:
+    """Run a role with a learner in it to its end; return the exit code."""
     from olaf.rl import process_environment
 
     for name, value in process_environment().items():
         os.environ.setdefault(name, value)
-    control = Control().catch_signals()
-    faulthandler.enable()
-    orders = orders_apart()
-    told = json.loads(orders.readline() or "null")
-    control.watch(orders)
-    if told is None or run is None:
-        print("this process is started by `olaf train`", file=sys.stderr)
-        return 2
-    try:
-        with contextlib.closing(control), apart() as messages:
-            run(told, Reporter(as_json=True, out=messages, human=str), control)
-    except Exception as error:
-        failure = failure_of(error)
-        if failure is None:
-            raise
-        print(f"olaf: {failure}", file=sys.stderr)
-        return int(failure.code)
-    return 0
+    return run_attached(role)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from olaf.jobs.attached import serve
+from olaf.jobs.attached import run
 from olaf.lines import Control, Reporter
 from olaf.outcome import Exit, RunError
 
@@ -81,4 +81,4 @@ def evaluate(learner: Any, file: Path, told: Mapping[str, Any], seed: int) -> di
 
 
 if __name__ == "__main__":
-    sys.exit(serve(run_evaluator))
+    sys.exit(run(run_evaluator))
