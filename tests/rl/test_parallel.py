@@ -257,3 +257,92 @@ def test_what_does_not_fit_a_vector_is_said() -> None:
         options={"mode": "SAME_STEP", "num_envs": 2},
     )
     refused("has 3 copies, but learner.environments = 2", f"{HERE}:Pool", options={"num_envs": 3})
+
+
+class Ending(gym.Env[Any, Any]):
+    """Allows no action in its last state, after 3 steps; writes into one ``info``."""
+
+    observation_space = spaces.Box(-1, 1, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self) -> None:
+        self.info: dict[str, Any] = {}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        return self.now(0)
+
+    def step(self, action: Any) -> Any:
+        assert action == 1
+        seen, info = self.now(self.steps + 1)
+        return seen, np.random.random(), self.steps == 3, False, info
+
+    def now(self, steps: int) -> Any:
+        self.steps = self.info["steps"] = steps
+        self.info["action_mask"] = np.array([False, steps < 3])
+        return np.zeros(1, np.float32), self.info
+
+
+def endings(num_envs: int) -> VectorEnv[Any, Any, Any]:
+    return SyncVectorEnv([Ending] * num_envs)
+
+
+@pytest.mark.parametrize(
+    ("parallel", "what"), [("off", "Ending"), ("processes", "Ending"), ("vector", "endings")]
+)
+def test_an_end_may_allow_no_action_and_its_numbers_are_those_of_the_end(
+    parallel: Any, what: str
+) -> None:
+    collector = Collector(f"{HERE}:{what}", 2, [3, 4], parallel=parallel)
+    try:
+        rollout = collector.collect(lambda turn, seen, masks: masks.argmax(axis=1), 8)
+    finally:
+        collector.close()
+    assert [each["steps"] for each in rollout.episode_numbers] == [3.0] * 4
+
+
+def test_processes_draw_from_the_seed() -> None:
+    def rewards() -> list[float]:
+        collector = Collector(f"{HERE}:Ending", 2, [3, 4], parallel="processes")
+        found = collector.collect(lambda turn, seen, masks: masks.argmax(axis=1), 2).rewards
+        collector.close()
+        return [float(reward) for reward in found.ravel()]
+
+    first = rewards()
+    assert first == rewards()
+    assert len(set(first)) == 4
+
+
+def test_a_turn_in_which_episodes_only_begin_goes_on() -> None:
+    config = LearnerConfig(
+        environment=f"{HERE}:endings",
+        parallel="vector",
+        environments=2,
+        steps_per_update=2,
+        normalise="off",
+    )
+    learner = make_learner(config)
+    turns = [learner.iterate() for _ in range(8)]
+    learner.close()
+    assert [turn.steps for turn in turns] == [2] * 8
+
+
+class Picture(Ending):
+    observation_space = spaces.Box(0, 255, (8, 8, 3), np.uint8)
+
+    def now(self, steps: int) -> Any:
+        return np.zeros((8, 8, 3), np.uint8), super().now(steps)[1]
+
+
+def pictures(num_envs: int) -> VectorEnv[Any, Any, Any]:
+    return SyncVectorEnv([Picture] * num_envs)
+
+
+def test_images_of_a_vector_are_images() -> None:
+    name = f"{HERE}:pictures"
+    with pytest.raises(UnusableEnvironmentError, match=r"images of shape \(8, 8, 3\)"):
+        Collector(name, 2, [0, 1], parallel="vector")
+    collector = Collector(name, 2, [0, 1], parallel="vector", images=True)
+    assert collector.spaces.seen == (8, 8, 3)
+    seen = collector.collect(lambda turn, seen, masks: masks.argmax(axis=1), 1).observations
+    assert seen.shape == (2, 2, 8, 8, 3)
+    collector.close()

@@ -97,6 +97,8 @@ class Collector:
     def collect(self, act: Act, steps: int, episodes: int = 0) -> Rollout:
         """Take ``steps`` steps; or, with ``episodes``, as many as that number of episodes needs.
 
+        One more where no copy took an action in any of them (`Rollout.skipped`).
+
         act: (step, observations ``(environments, *observation_shape)``, allowed choices
         ``(environments, actions)`` or None) -> one action for each.
         Raises ``FaultyEnvironmentError``, and what the environment and ``on_steps`` raise.
@@ -117,8 +119,8 @@ class Collector:
         now = observations[0]
         on_steps, step, masked = self.on_steps, copies.step, copies.masks is not None
         before = self._rows
-        turn = 0
-        while (len(ends) < episodes) if episodes else (turn < steps):
+        turn, acts = 0, copies.skipped is None
+        while (len(ends) < episodes) if episodes else (turn < steps or not acts):
             if turn == room:
                 room *= 2
                 observations = grown(observations, room + 1)
@@ -142,6 +144,7 @@ class Collector:
                 raise
             if copies.skipped is not None:
                 skipped.append(copies.skipped)
+                acts = acts or not copies.skipped.all()
             for end in ended:
                 ends.append(end)
                 if end.observation is None:

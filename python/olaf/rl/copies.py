@@ -122,7 +122,8 @@ class InTurn:
             so_far[index] += reward
             if over or cut:
                 last = None if over else self._seen(index, step, observation)
-                ends.append(End(index, last, so_far[index], step - self._began[index], info))
+                kept = dict(info) if isinstance(info, dict) else info  # it may be written again
+                ends.append(End(index, last, so_far[index], step - self._began[index], kept))
                 so_far[index], self._began[index] = 0.0, step
                 observation, info = self._again(index)
             try:

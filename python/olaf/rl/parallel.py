@@ -22,12 +22,15 @@ from olaf.rl.environments import (
     FaultyEnvironmentError,
     UnusableEnvironmentError,
     describe,
+    is_image,
     made_by,
     make_environment,
     maker,
+    no_images,
 )
 from olaf.rl.options import filled
 from olaf.rl.own import RaisedElsewhereError
+from olaf.rl.seeding import seed_everything
 from olaf.rl.spaces import Spaces
 
 FAULT = "olaf_fault"
@@ -51,6 +54,8 @@ class Checked(gym.Wrapper[Any, Any, Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         """See `Copy.reset`."""
+        if seed is not None:
+            seed_everything(seed, 0)  # this process has random numbers of its own
         try:
             return self._copy.reset(seed), self._info("reset")
         except Exception as error:
@@ -60,7 +65,8 @@ class Checked(gym.Wrapper[Any, Any, Any, Any]):
         """See `Copy.step`."""
         try:
             given = self._copy.step(int(action) if self._is_int else action)
-            return *given[:-1], self._info("step")
+            is_over = given[2] or given[3]
+            return *given[:-1], dict(self._copy.info) if is_over else self._info("step")
         except Exception as error:
             return self._none, 0.0, False, False, {FAULT: _sent(error)}
 
@@ -102,7 +108,13 @@ def in_vector(name: str, count: int, **how: Any) -> "InParallel":
         )
     env = made_by(name, maker(name, {"num_envs": count, **options}, gym.make_vec))
     try:
-        return InParallel(name, env, count, flat=how.get("flat", True))
+        seen = getattr(env, "single_observation_space", env.observation_space)
+        flat = how.get("flat", True)
+        if is_image(seen):
+            if flat and not how.get("images"):
+                raise UnusableEnvironmentError(no_images(name, seen.shape))
+            flat = False
+        return InParallel(name, env, count, flat=flat)
     except BaseException:
         env.close()
         raise
@@ -178,8 +190,9 @@ class InParallel:
         rewards[turn] = row
         self._so_far += row
         self._lengths += took
-        self._look(info, place)
         over, cut = (np.asarray(flags, np.bool_) & took for flags in (over, cut))
+        # A copy that begins its next episode in the next step takes no action there.
+        self._look(info, place, (over | cut) & self._resets_later)
         ends = [
             self._end(index, over[index], following, info)
             for index in np.flatnonzero(over | cut).tolist()
@@ -237,14 +250,19 @@ class InParallel:
             )
         return rewards
 
-    def _look(self, info: Any, place: str) -> None:
-        """Take masks, and raise a fault of a process."""
+    def _look(self, info: Any, place: str, ended: NDArray[np.bool_] | None = None) -> None:
+        """Take masks, and raise a fault of a process.
+
+        ended: copies in the last state of an episode, where any action is as good as none.
+        """
         if FAULT in info:
             raise next(one for one in info[FAULT] if isinstance(one, Exception))
         given = info.get("action_mask") if isinstance(info, Mapping) else None
         if given is None or not self.spaces.discrete:
             return
-        masks = np.asarray(given).astype(np.bool_).reshape(self.count, -1)
+        masks = np.array(given).astype(np.bool_).reshape(self.count, -1)
+        if ended is not None:
+            masks[ended] = True
         for index, mask in enumerate(masks):
             which = f"copy {index + 1} of {self.count}"
             check_mask(mask, self.spaces, partial(refuse, self._name, place, which=which))
