@@ -326,6 +326,30 @@ def test_a_turn_in_which_episodes_only_begin_goes_on() -> None:
     assert [turn.steps for turn in turns] == [2] * 8
 
 
+class ByMethod(Ending):
+    def now(self, steps: int) -> Any:
+        seen, info = super().now(steps)
+        self.mask = info["action_mask"]
+        return seen, {}
+
+    def action_masks(self) -> Any:
+        return self.mask
+
+
+def by_method(num_envs: int, later: bool = True) -> VectorEnv[Any, Any, Any]:
+    mode = AutoresetMode.NEXT_STEP if later else AutoresetMode.SAME_STEP
+    return SyncVectorEnv([ByMethod] * num_envs, autoreset_mode=mode)
+
+
+@pytest.mark.parametrize("later", [True, False])
+def test_a_vector_s_copies_may_have_masks_as_a_method(later: bool) -> None:
+    options = {"later": later}
+    collector = Collector(f"{HERE}:by_method", 2, [0, 1], parallel="vector", options=options)
+    rollout = collector.collect(lambda turn, seen, masks: masks.argmax(axis=1), 8)
+    assert rollout.episode_steps == [3] * 4
+    collector.close()
+
+
 class Picture(Ending):
     observation_space = spaces.Box(0, 255, (8, 8, 3), np.uint8)
 

@@ -190,10 +190,15 @@ def mask_of(copy: Copy, info: Any, spaces: Spaces, place: str) -> NDArray[np.boo
         if method is None:
             return None
         given = method()
-    parts = given if isinstance(given, tuple | list) else [given]
-    mask = np.concatenate([np.ravel(np.asarray(part)) for part in parts]).astype(np.bool_)
+    mask = flags_of(given)
     check_mask(mask, spaces, partial(copy.refuse, place))
     return mask
+
+
+def flags_of(given: Any) -> NDArray[np.bool_]:
+    """A mask as an environment gives it, ``(actions,)``."""
+    parts = given if isinstance(given, tuple | list) else [given]
+    return np.concatenate([np.ravel(np.asarray(part)) for part in parts]).astype(np.bool_)
 
 
 def check_mask(mask: NDArray[np.bool_], spaces: Spaces, refuse: Callable[[str], NoReturn]) -> None:

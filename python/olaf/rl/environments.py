@@ -37,6 +37,9 @@ REWARD_SCALES = {
 }
 """Factors on rewards, by name without version, that bring the discounted return near 1..10."""
 
+ONE_COPY = "train on it with learner.parallel = vector, and evaluate one copy with --env"
+"""What to do with several copies in one."""
+
 
 class UnusableEnvironmentError(LearnerError):
     """The environment is unknown, or no learner here supports it; the message says what to do."""
@@ -81,11 +84,7 @@ def make_environment(
         what = name.rpartition(":")[2]
         raise UnusableEnvironmentError(
             f"environment {name!r}: {what}() gave {type(env).__name__}, not a gymnasium.Env"
-            + (
-                "; train on it with learner.parallel = vector, and evaluate one copy with --env"
-                if isinstance(env, gym.vector.VectorEnv)
-                else ""
-            )
+            + (f"; {ONE_COPY}" if isinstance(env, gym.vector.VectorEnv) else "")
         )
     try:
         _check_drawn(name, env, render_mode)
@@ -181,8 +180,10 @@ def made_by(name: str, make: Callable[[], Any]) -> Any:
     except gym.error.Error as error:
         raise UnusableEnvironmentError(unknown(name, error)) from error
     except Exception as error:  # the user's constructor may raise anything
+        many = isinstance(error, TypeError) and "num_envs" in str(error)
         raise UnusableEnvironmentError(
             f"environment {name!r} cannot be made: {described(error)}"
+            + (f"; {ONE_COPY}" if many else "")
         ) from error
 
 

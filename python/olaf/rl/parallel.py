@@ -17,7 +17,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
 from olaf.rl.checking import STEP, Copy, described, number, refuse, wrong_shape
-from olaf.rl.copies import End, Masks, check_mask, mask_of
+from olaf.rl.copies import End, Masks, check_mask, flags_of, mask_of
 from olaf.rl.environments import (
     FaultyEnvironmentError,
     UnusableEnvironmentError,
@@ -151,6 +151,9 @@ class InParallel:
             raise UnusableEnvironmentError(
                 f"environment {name!r} does not begin episodes by itself (autoreset_mode DISABLED)"
             )
+        ones = [one.unwrapped for one in getattr(getattr(env, "unwrapped", env), "envs", ())]
+        self._ones = ones if all(hasattr(one, "action_masks") for one in ones) else []
+        """The copies, where they are in this process and have the method."""
         self._ended = np.zeros(count, np.bool_)
         self._so_far = np.zeros(count)
         self._lengths = np.zeros(count, np.int64)
@@ -258,6 +261,8 @@ class InParallel:
         if FAULT in info:
             raise next(one for one in info[FAULT] if isinstance(one, Exception))
         given = info.get("action_mask") if isinstance(info, Mapping) else None
+        if given is None and self._ones:
+            given = [flags_of(one.action_masks()) for one in self._ones]
         if given is None or not self.spaces.discrete:
             return
         masks = np.array(given).astype(np.bool_).reshape(self.count, -1)
