@@ -172,3 +172,19 @@ def test_a_sampled_action_of_a_continuous_policy_has_its_spread() -> None:
     assert drawn.mean() == pytest.approx(greedy.mean(), abs=0.01)
     assert drawn.std() == pytest.approx(scale * np.exp(-2.0), rel=0.05)
     learner.close()
+
+
+def test_the_gradient_is_finite_however_far_the_policy_has_moved() -> None:
+    layout = Layout(4, (6,), 2, continuous=True)
+    rng = np.random.default_rng(4)
+    weights = layout.initial(rng)
+    batch = a_batch(layout, weights.astype(np.float64), rng)
+    far = dataclasses.replace(
+        batch,
+        log_probabilities=np.full(32, -300, np.float32),
+        advantages=-np.ones(32, np.float32),
+    )
+    gradient = np.zeros_like(weights)
+    losses = objective(layout, weights, far, LearnerConfig(), gradient)
+    assert np.isfinite(float(gradient @ gradient))
+    assert all(np.isfinite(list(losses.values())))

@@ -10,6 +10,9 @@ from olaf.rl.actor_critic import Floats, Layout, Real, backward, forward
 from olaf.rl.distributions import HALF_LOG_2PI, first_columns, log_softmax, taken, valid
 from olaf.rl.learner import LearnerConfig
 
+FURTHEST = 20.0
+"""Largest logarithm of a ratio of probabilities: a gradient beyond would not be finite."""
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -97,7 +100,7 @@ def objective(
         entropy = float((log_std + 0.5 + HALF_LOG_2PI).sum())
 
     log_ratio = logp - batch.log_probabilities
-    ratio = np.exp(log_ratio)
+    ratio = np.exp(np.minimum(log_ratio, FURTHEST))
     plain = ratio * batch.advantages
     bounded = np.clip(ratio, 1 - config.clip, 1 + config.clip) * batch.advantages
     error = values - batch.returns
