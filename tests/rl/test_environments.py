@@ -149,6 +149,8 @@ def test_only_finite_numbers_of_info_are_kept_and_not_too_many() -> None:
     info = {"a": float("nan"), "b": np.array(2.5), "c": [1], "d": {"r": 1}, 5: True}
     assert numbers_of(info) == {"b": 2.5, "5": 1.0}
     assert len(numbers_of({str(index): index for index in range(100)})) == 16
+    assert numbers_of({**{str(index): index for index in range(100)}, "success": True})["success"]
+    assert numbers_of({"a": 10**400, "b": np.float32(np.inf), "c": np.float32(0.5)}) == {"c": 0.5}
     assert numbers_of(None) == {}
 
 

@@ -20,6 +20,8 @@ Act = Callable[[int, NDArray[np.float32], Masks | None], Sequence[Any]]
 MOST_NUMBERS = 16
 """Numbers of ``info`` that are kept of each episode."""
 
+SUCCESSES = ("is_success", "success")
+
 
 @dataclass(frozen=True)
 class Rollout:
@@ -244,11 +246,18 @@ def numbers_of(info: Any) -> dict[str, float]:
     found: dict[str, float] = {}
     if not info or not isinstance(info, Mapping):
         return found
-    for name, value in info.items():
+    # A success counts, however many numbers there are.
+    for name, value in sorted(info.items(), key=lambda pair: pair[0] not in SUCCESSES):
         number = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
-        if not isinstance(number, Real | np.bool_) or not math.isfinite(number):
+        if not isinstance(number, Real | np.bool_):
             continue
-        found.setdefault("success" if name == "is_success" else str(name), float(number))
+        try:
+            number = float(number)
+        except OverflowError:  # an int beyond all floats
+            continue
+        if not math.isfinite(number):
+            continue
+        found.setdefault("success" if name in SUCCESSES else str(name), number)
         if len(found) == MOST_NUMBERS:
             break
     return found
