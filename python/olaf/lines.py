@@ -14,6 +14,7 @@ stops, so a killed parent leaves no orphans.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -55,7 +56,8 @@ def clock_here() -> str:
 def apart() -> Iterator[IO[str]]:
     """A stream to stdout for messages alone; all else that is printed meanwhile goes to stderr.
 
-    That holds for ``print``, for libraries, and for programs that inherit the descriptors.
+    That holds for ``print``, for libraries, and for programs that inherit the descriptors. It holds
+    again when Python ends: what the user's code has left to do then may print, too.
     """
     out = sys.stdout
     try:
@@ -81,6 +83,13 @@ def apart() -> Iterator[IO[str]]:
         out.reconfigure(line_buffering=buffering)  # type: ignore[union-attr]
         os.dup2(kept, STDOUT)
         os.close(kept)
+        atexit.register(_end_apart)  # before all that was registered meanwhile
+
+
+def _end_apart() -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stdout.flush()
+        os.dup2(STDERR, STDOUT)
 
 
 def orders_apart() -> IO[str]:

@@ -109,7 +109,7 @@ def serve(
             told.stats.clear()
             due = time.monotonic() + told.config["every_s"]
             say("stats", stats=stats(address))
-    say("stopped", why="asked to", stats=stats(address))
+    say("stopped", why=told.why, stats=stats(address))
 
 
 def switch(told: Told) -> None:

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import os
 import signal
@@ -113,6 +114,17 @@ def test_a_child_that_finishes_is_left_alone(supervisor: Supervisor) -> None:
     ended = heard.of(Ended)
     assert (ended.code, ended.expected, ended.back_in_s) == (0, True, None)
     assert heard.of(Said).message == {"event": "done"}
+
+
+def test_a_child_that_has_a_last_word_dies_without_it(supervisor: Supervisor) -> None:
+    brief = python("brief", 'print(\'{"event": "done"}\')')
+    supervisor.start(dataclasses.replace(brief, last_event="done"))
+    assert Heard(supervisor).of(Ended).expected
+    supervisor.start(dataclasses.replace(brief, name="cut", last_event="stopped"))
+    ended = Heard(supervisor).of(Ended)
+    assert (ended.code, ended.expected) == (0, False)
+    assert ended.back_in_s is not None
+    assert ended.how == "exited with 0 in the middle of its work"
 
 
 def test_errors_and_anything_but_json_are_passed_on_as_text(supervisor: Supervisor) -> None:

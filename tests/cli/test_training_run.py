@@ -277,6 +277,22 @@ def test_workers_that_somebody_stops_have_not_done_their_updates(tmp_path: Path)
     assert conclude(outcome)["fates"]["matches"]
 
 
+def test_a_server_that_somebody_stops_ends_the_run(tmp_path: Path) -> None:
+    place = Supervisor(restart_delay_s=0.05)
+    told: list[bool] = []
+
+    def stop_it(progress: Progress, phase: str) -> None:
+        process = place._children["server"].process
+        if progress.updates >= 30 and process and not told:
+            told.append(True)
+            process.terminate()
+
+    settings = settings_for(tmp_path, "train.until_reward=off")
+    outcome = Training(settings, Watcher(stop_it), Control(), fake_command, place=place).run()
+    assert (outcome.kind, outcome.code) == ("interrupted", Exit.INTERRUPTED)
+    assert outcome.reason == "the server was stopped by SIGTERM"
+
+
 def test_nothing_is_left_running(tmp_path: Path) -> None:
     pids: list[int] = []
 

@@ -17,7 +17,7 @@ from waiting import is_gone, until
 from olaf import checkpoint
 
 ENVIRONMENTS = """
-import json, os, subprocess, time
+import atexit, json, os, subprocess, sys, time
 import gymnasium as gym
 import numpy as np
 
@@ -88,6 +88,28 @@ class Slow(Base):
     def step(self, action):
         time.sleep(0.02)
         return super().step(action)
+
+class Quits(Base):
+    def step(self, action):
+        if Base.played > 1500:
+            sys.exit(0)
+        return super().step(action)
+
+class Vanishes(Base):
+    def step(self, action):
+        if Base.played > 1500:
+            os._exit(0)
+        return super().step(action)
+
+class NeedsAFile(Base):
+    def step(self, action):
+        if Base.played > 1500:
+            open("no-such-scene.xml")
+        return super().step(action)
+
+class PrintsLast(Base):
+    def __init__(self):
+        atexit.register(print, json.dumps({"event": "update"}))
 
 class Hangs(Base):
     def step(self, action):
@@ -223,6 +245,40 @@ def test_an_error_of_the_users_code_is_shown_once_with_the_users_frames(
     assert "strange.py:" in reason
     if way == NETWORK:
         assert reason.startswith("the same error 3 times")
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("Quits", "SystemExit: 0 ("), ("NeedsAFile", "'no-such-scene.xml' (")],
+)
+def test_no_error_of_the_users_code_passes_for_another(
+    olaf: Olaf, way: tuple[str, ...], name: str, said: str
+) -> None:
+    """Not for the end of the work, and not for an error of the network."""
+    done = olaf(*train(name, *way, "--updates=off", "--json"), code=1)
+    reason = json.loads(done.stdout)["reason"]
+    assert said in reason
+    assert "strange.py:" in reason
+
+
+@WAYS
+def test_a_process_that_ends_in_the_middle_of_its_work_has_not_done_it(
+    olaf: Olaf, way: tuple[str, ...]
+) -> None:
+    restarts = "--set=train.restarts=1"
+    more = () if way == LOCAL else (restarts,)
+    done = olaf(*train("Vanishes", *way, *more, "--updates=1000", "--json"), code=1)
+    assert "exited with 0 in the middle of its work" in done.stderr
+    assert json.loads(done.stdout)["outcome"] == "failed"
+
+
+@WAYS
+def test_what_is_printed_when_python_ends_is_no_message(olaf: Olaf, way: tuple[str, ...]) -> None:
+    done = apart(olaf.folder, *train("PrintsLast", *way, "--json", "--out=run"))
+    assert json.loads(done.stdout)["updates"] == 8
+    done = apart(olaf.folder, "evaluate", "run", "--episodes=1", "--json")
+    assert json.loads(done.stdout)["episodes"] == 1
 
 
 @WAYS

@@ -8,6 +8,7 @@ turn at a time, so that the run ends at exactly its limit.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -84,7 +85,8 @@ class TrainingAlone:
         """Run to the end. Raises RunError for an invalid learner or a broken checkpoint."""
         with self._place, contextlib.closing(self._evaluating):
             told = json.dumps(self._told())
-            self._place.start(Program(WORKER, command("alone"), told, process_environment()))
+            learner = Program(WORKER, command("alone"), told, process_environment())
+            self._place.start(dataclasses.replace(learner, last_event="stopped"))
             verdict: Verdict | None = None
             while verdict is None:
                 verdict = self._look()
@@ -163,7 +165,11 @@ class TrainingAlone:
             self._hear(occurrence)
         if isinstance(occurrence, Ended):
             # There is no account of fates that its end would close.
-            return None if occurrence.expected else self._gone(occurrence)
+            if not occurrence.expected:
+                return self._gone(occurrence)
+            why = self.progress.stopped.get(WORKER, "")
+            reason = f"the learner's process was stopped by {why}"
+            return ("interrupted", reason, Exit.INTERRUPTED) if why.startswith("SIG") else None
         self._hearing.take(occurrence)
         self._evaluating.take(occurrence)
         now = self._now()
@@ -192,12 +198,14 @@ class TrainingAlone:
 
     def _gone(self, ended: Ended) -> Verdict:
         """The learner's process has ended by itself."""
-        said = self.progress.complaints.get(WORKER, ended.how).removeprefix("olaf: ")
+        complaint = self.progress.complaints.get(WORKER)
+        said = (complaint or ended.how).removeprefix("olaf: ")
         if ended.code == Exit.USAGE and self.progress.joined_at_s is None:
             raise RunError(said, Exit.USAGE)
         if self._hearing.faulty:
             return "failed", said, Exit.FAILED
-        return "failed", f"the learner's process {ended.how}: {said}", Exit.FAILED
+        why = "" if complaint is None else f": {said}"
+        return "failed", f"the learner's process {ended.how}{why}", Exit.FAILED
 
     def _now(self) -> float:
         return self._clock() - self._begin

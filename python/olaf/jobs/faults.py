@@ -73,6 +73,20 @@ def _is_installed(frame: traceback.FrameSummary) -> bool:
     return "site-packages" in path.parts or frame.filename.startswith(sys.base_prefix)
 
 
+def is_users(error: BaseException) -> bool:
+    """True if the user's code, or a package that it calls, raised the error.
+
+    An `OSError` may come from the network, and as well from a scene that an environment opens.
+    """
+    if isinstance(error, SystemExit):
+        return True
+    return any(
+        not _is_ours(frame)
+        and ("site-packages" in frame.filename or not frame.filename.startswith(sys.base_prefix))
+        for frame in traceback.extract_tb(error.__traceback__)
+    )
+
+
 def end_with_fault(reporter: Reporter, error: BaseException, **fields: Any) -> NoReturn:
     """Tell the parent of an error in the user's code, and end this role."""
     reporter.say("fault", **fault_of(error), **fields)

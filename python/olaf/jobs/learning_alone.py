@@ -57,7 +57,7 @@ class _Alone:
                     next_save_s = time.monotonic() + every_s
         except InterruptedTurn:
             pass
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._end()
             end_with_fault(self._reporter, error, worker=0)
         self._end()

@@ -32,7 +32,7 @@ def made(config: Any, reporter: Reporter, worker: int = 0) -> Iterator[Any]:
         learner = make_learner(config, worker=worker)
     except LearnerError as error:
         raise RunError(str(error), Exit.USAGE) from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         end_with_fault(reporter, error, worker=worker)
     try:
         yield learner

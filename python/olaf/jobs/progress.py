@@ -462,7 +462,9 @@ class Progress:
         count: on a busy machine the run itself kills a process that is slow to exit.
         """
         key = occurrence.name, occurrence.incarnation
-        if key in self._settled or (occurrence.code == 0 and key in self.reports):
+        if key in self._settled or (
+            occurrence.code == 0 and occurrence.expected and key in self.reports
+        ):
             return
         report = self.reports.get(key)
         stats = report.stats if report else nothing(occurrence.name.split()[0])

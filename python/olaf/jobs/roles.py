@@ -183,7 +183,7 @@ def _work(
     reporter: Reporter,
     control: Control,
 ) -> None:
-    from olaf.jobs.faults import end_with_fault
+    from olaf.jobs.faults import end_with_fault, is_users
     from olaf.jobs.playing import Pulse
     from olaf.rl.environments import reward_threshold
     from olaf.rl.learner import layout_of, named_parts
@@ -281,8 +281,8 @@ def _work(
                 pass
         pass_on(news, reporter)
         stats = json.loads(client.stats())
-    except Exception as error:
-        if failure_of(error) is not None:  # an error of the network or of the system
+    except (Exception, SystemExit) as error:
+        if failure_of(error) is not None and not is_users(error):  # of the network
             raise
         end_with_fault(reporter, error, worker=client.worker)
     finally:

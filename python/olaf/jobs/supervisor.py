@@ -59,6 +59,8 @@ class Program:
     environment: Mapping[str, str] = field(default_factory=dict)
     files: Sequence[Path] = ()
     """Files that it reads and writes. On another machine they are copied there and back."""
+    last_event: str | None = None
+    """The event that it says at its end. Without it, an exit with code 0 is a death too."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,7 @@ class _Child:
     started_at: float = 0.0
     due: float | None = None
     asked_to_stop: bool = False
+    has_said_last: bool = False
     outputs: list[_Output] = field(default_factory=list)
     """Its pipes that are still read."""
     life: int | None = None
@@ -315,6 +318,7 @@ class Supervisor:
     def _spawn(self, child: _Child) -> None:
         program = child.program
         child.incarnation += 1
+        child.has_said_last = False
         # A process group of its own: Ctrl-C at the terminal is for the parent, which stops its
         # children in the order that loses nothing.
         process = subprocess.Popen(
@@ -357,10 +361,18 @@ class Supervisor:
             lines, output.rest = [*lines, output.rest], b""
         for line in lines:
             if line.strip():
-                self._occurrences.append(_understand(output, line.decode(errors="replace")))
+                self._note(output, line)
         if not data:
             self._close(output)
         return len(data)
+
+    def _note(self, output: _Output, line: bytes) -> None:
+        occurrence = _understand(output, line.decode(errors="replace"))
+        if isinstance(occurrence, Said) and output.child.program.last_event is not None:
+            output.child.has_said_last |= (
+                occurrence.message["event"] == output.child.program.last_event
+            )
+        self._occurrences.append(occurrence)
 
     def _close(self, output: _Output) -> None:
         self._selector.unregister(output.stream)
@@ -376,15 +388,16 @@ class Supervisor:
             while left > 0 and (got := self._read(output)):
                 left -= got
             if output in child.outputs and output.rest.strip():
-                last = output.rest.decode(errors="replace")
-                self._occurrences.append(_understand(output, last))
+                self._note(output, output.rest)
         code = self._reap(process)
         self._let_go(child)
         child.process = None
-        expected = code == 0 or child.asked_to_stop
+        is_in_order = child.program.last_event is None or child.has_said_last
+        expected = child.asked_to_stop or (code == 0 and is_in_order)
         back_in_s = None if expected else self._plan_return(child, code)
+        detail = "exited with 0 in the middle of its work" if code == 0 and not expected else ""
         self._occurrences.append(
-            Ended(child.program.name, child.incarnation, code, expected, back_in_s)
+            Ended(child.program.name, child.incarnation, code, expected, back_in_s, detail)
         )
 
     def _reap(self, process: subprocess.Popen[bytes], timeout_s: float | None = None) -> int:

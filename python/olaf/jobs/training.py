@@ -327,7 +327,9 @@ class Training:
     def _program(self, name: str, told: dict[str, Any], files: Sequence[Path] = ()) -> Program:
         role = name.split(maxsplit=1)[0]
         command = self._command("switch" if role == "leaf" else role)
-        return Program(name, command, json.dumps(told), process_environment(), files)
+        # Only a worker runs the user's code, which may end its process at any moment.
+        last = "stopped" if role == "worker" else None
+        return Program(name, command, json.dumps(told), process_environment(), files, last)
 
     # Running.
 
@@ -360,8 +362,10 @@ class Training:
 
     def _gone(self, occurrence: Ended) -> tuple[str, str, Exit] | None:
         """The consequence for the run of a process that will not restart."""
-        if occurrence.expected or occurrence.back_in_s is not None:
+        if occurrence.back_in_s is not None:
             return None
+        if occurrence.expected:
+            return self._stopped(occurrence.name)
         said = self.progress.complaints.get(occurrence.name, occurrence.how)
         code = Exit(occurrence.code) if occurrence.code in list(Exit) else Exit.FAILED
         if occurrence.code == Exit.USAGE:
@@ -369,6 +373,15 @@ class Training:
         if not occurrence.name.startswith("worker"):
             return "failed", f"the {occurrence.name} died too often: {said}", code
         return None
+
+    def _stopped(self, name: str) -> tuple[str, str, Exit] | None:
+        """The consequence of a process that has ended in order before the run asked it to."""
+        if name.startswith("worker"):
+            return None
+        why = self.progress.stopped.get(name, "")
+        if why.startswith("SIG"):
+            return "interrupted", f"the {name} was stopped by {why}", Exit.INTERRUPTED
+        return "failed", f"the {name} has ended", Exit.FAILED
 
     def _all_workers_gone(self) -> tuple[str, str, Exit]:
         signals = {w for n, w in self.progress.stopped.items() if n.startswith("worker")}
