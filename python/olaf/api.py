@@ -376,8 +376,8 @@ def _interruptible(
     threading.Thread(target=work, name="olaf.train", daemon=True).start()
     try:
         calls.wait()  # not join(): Python 3.11 marks a thread as ended if its join is interrupted
-    except KeyboardInterrupt:
-        control.stop("KeyboardInterrupt")
+    except BaseException as error:  # Ctrl-C, or sys.exit in a function of the caller
+        control.stop(type(error).__name__)
         ended.wait()  # cannot be interrupted again
         raise
     if calls.error is not None:

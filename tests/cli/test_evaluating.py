@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from cli_doubles import Watcher, fake_command
 
-from olaf.jobs.evaluating import Evaluating
+from olaf.jobs.evaluating import FAILURES, Evaluating
 from olaf.jobs.evaluation import best_of
 from olaf.jobs.progress import Earlier, Progress
 from olaf.jobs.reading import read_settings
@@ -125,6 +125,9 @@ def test_an_evaluator_that_fails_does_not_hurt_the_run(
     assert any(said in line for line in watcher.lines), watcher.lines
     # It says so a few times, not for every evaluation that might have been.
     assert sum("evaluator" in line or "not evaluated" in line for line in watcher.lines) <= 5
+    if fault == "hangs":  # an evaluator that is killed for it has not failed twice
+        assert sum("was not evaluated" in line for line in watcher.lines) == FAILURES
+        assert not any("the evaluator ended" in line for line in watcher.lines)
 
 
 def test_a_run_that_is_interrupted_does_not_wait_for_an_evaluation(tmp_path: Path) -> None:

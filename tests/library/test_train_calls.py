@@ -102,6 +102,15 @@ def scored(mean: float, updates: int) -> Evaluation:
     return Evaluation(1.0, updates, 10 * updates, updates, played, played)
 
 
+def test_a_function_that_ends_the_program_ends_the_run_in_order_before(tmp_path: Path) -> None:
+    def on_update(update: olaf.TrainUpdate) -> None:
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit, match="3"):
+        olaf.train(**QUICK, updates=2000, out=tmp_path / "run", on_update=on_update)
+    assert (tmp_path / "run" / "report.html").exists()
+
+
 def test_a_slow_function_gets_the_newest_state_and_every_evaluation() -> None:
     progress = Progress(Settings(), first_update_s=0.5)
     seen: list[int] = []

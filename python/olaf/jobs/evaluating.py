@@ -7,6 +7,7 @@ no part of the job: its death, or an episode without an end, costs an evaluation
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import time
@@ -77,6 +78,8 @@ class Evaluating:
         self._failures = 0
         self._complaint = ""
         self._is_given_up = False
+        self._is_killed = False
+        """True from the end of an evaluator's time to the end of its process."""
 
     @property
     def folder(self) -> Path:
@@ -162,7 +165,7 @@ class Evaluating:
             }
             command = self._command(EVALUATOR)
             program = Program(EVALUATOR, command, json.dumps(told), process_environment())
-            self._supervisor.start(program)
+            self._supervisor.start(dataclasses.replace(program, last_event="stopped"))
         self._order()
 
     def _is_new(self, file: Path) -> bool:
@@ -183,6 +186,8 @@ class Evaluating:
         occurrences = self._supervisor.poll(timeout_s) if self._supervisor is not None else []
         for occurrence in occurrences:
             match occurrence:
+                case Said() if self._is_killed:
+                    pass  # of a model that has been given up
                 case Said(_, _, message) if message["event"] == "evaluated":
                     self._evaluated(message)
                 case Said(_, _, message) if message["event"] == "not_evaluated":
@@ -226,6 +231,9 @@ class Evaluating:
     def _ended(self, ended: Ended) -> None:
         if ended.expected:
             return
+        was_killed, self._is_killed = self._is_killed, False
+        if was_killed and ended.back_in_s is not None:
+            return  # its failure is counted
         self._complaint = ": ".join(filter(None, (ended.how, self._complaint)))
         self._failed(f"the evaluator ended: {self._complaint}")
         if ended.back_in_s is None:
@@ -237,6 +245,7 @@ class Evaluating:
             f"model of {counted(model.updates, 'update')} was not evaluated: {self._complaint}"
         )
         if self._supervisor is not None and not self._is_given_up:
+            self._is_killed = True
             self._supervisor.kill(EVALUATOR)
 
     def _too_slow(self) -> str:

@@ -116,7 +116,10 @@ class Calls:
     # In the caller's thread.
 
     def wait(self) -> None:
-        """Make the calls until the run has ended. Raises nothing but KeyboardInterrupt."""
+        """Make the calls until the run has ended.
+
+        Raises nothing but KeyboardInterrupt, SystemExit and the like, at once.
+        """
         while True:
             self._awake.wait()
             self._awake.clear()

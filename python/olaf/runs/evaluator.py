@@ -51,6 +51,9 @@ def run_evaluator(told: Mapping[str, Any], reporter: Reporter, control: Control)
                 found = evaluate(learner, Path(file), told, seed)
             except (RunError, LearnerError) as error:
                 reporter.say("not_evaluated", file=file, reason=str(error))
+            except SystemExit as error:
+                reason = f"the environment ended its process: SystemExit({error.code!r})"
+                reporter.say("not_evaluated", file=file, reason=reason)
             else:
                 reporter.say("evaluated", **found, seconds=time.monotonic() - begin)
     reporter.say("stopped", why=control.why)
