@@ -10,7 +10,6 @@ import olaf
 address, seed = sys.argv[1], int(sys.argv[2])
 env, rng, mean = gymnasium.make("CartPole-v1"), np.random.default_rng(seed), 0.0
 weights = np.zeros((4, 2), np.float32)  # a linear policy
-
 with olaf.connect(f"udp://{address}", job=1, cluster=seed % 2) as switch:
     switch.join(weights)  # they now hold the job's model
     for episode in range(300):

@@ -160,7 +160,7 @@ def test_a_convolutional_network_of_ones_own_learns_from_images(folder: Path) ->
     [
         ("--env=nowhere:Dot-v0", ["no module 'nowhere'", "{folder}", "PYTHONPATH"]),
         ("--env=mine.py:Dot", ["without '.py'", "'mine'"]),
-        ("--env=mine:Dott", ["unknown environment 'mine:Dott'"]),
+        ("--env=mine:Dott", ["has no class or function 'Dott'", "did you mean Dot?"]),
         ("--env=broken:Dot-v0", ["ZeroDivisionError", "broken.py:2"]),
         ("--env=needy:Dot-v0", ["'no_such_package'", "needy.py:1"]),
         ("--env=wrong:Thing", ["gave int, not a gymnasium.Env"]),

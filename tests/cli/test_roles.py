@@ -17,6 +17,7 @@ import pytest
 from numpy.typing import NDArray
 from waiting import until
 
+from olaf.cli.main import run
 from olaf.cli.roles import _human
 from olaf.jobs import roles
 from olaf.jobs.reading import read_settings
@@ -261,3 +262,11 @@ def test_a_finished_worker_stays_in_the_job_until_it_is_told_to_stop() -> None:
     events = [m["event"] for m in heard(out)]
     assert events[-1] == "stopped"
     assert "update" not in events
+
+
+@pytest.mark.parametrize("role", ["switch", "server", "worker"])
+def test_the_configuration_is_printed_to_stdout_with_json_too(
+    role: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([role, "--json", "--print-config"]) == 0
+    assert f"[{role}]" in capsys.readouterr().out

@@ -124,14 +124,15 @@ class Dot(gym.Env):
         return np.zeros(1, np.float32), float(self.size), self.steps == 4, False, {}
 
 gym.register("here/Dot-v7", Dot, kwargs={"size": 5})
-how = dict(workers=2, updates=4, until_reward="off", display="quiet", settings={
+how = dict(updates=4, until_reward="off", display="quiet", settings={
     "learner.steps_per_update": 40, "learner.environments": 2, "train.every_s": 0.1})
 
 if __name__ == "__main__":
     given = [(Dot, {"size": 3}), (lambda: Dot(size=4), None), ("here/Dot-v7", None)]
     which = int(sys.argv[1])
     env, options = given[which]
-    result = olaf.train(env, env_options=options, local=which > 0, **how)
+    where = {"local": True} if which else {"workers": 2}
+    result = olaf.train(env, env_options=options, **where, **how)
     print(json.dumps([result.reward, str(result.folder), result.record["result"]["environment"]]))
 """
 

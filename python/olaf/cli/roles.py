@@ -167,7 +167,6 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
         "admission_mismatch",
     )
     control, told = _begin(given)
-    reporter = _reporter(ctx, given, "switch")
     if told is None:
         chosen = _by_engine("listen", given["listen"], "switch.listen_at.{}")
         chosen |= _by_engine("upstream", given["upstream"], "switch.{}.upstream")
@@ -179,6 +178,7 @@ def switch(ctx: click.Context, /, **given: Any) -> None:
             "every_s": given["every"],
             "admission": settings.switch.to_admission(),
         }
+    reporter = _reporter(ctx, given, "switch")  # from here on stdout is for its messages alone
     with contextlib.closing(control):
         running.run_told("switch", told, reporter, control)
 
@@ -232,7 +232,6 @@ def server(ctx: click.Context, /, **given: Any) -> None:
     keys = {key: key for key in (*own, "metrics", "metrics_token_file")}
     keys["checkpoint_every"] = "checkpoint_every_ms"
     control, told = _begin(given)
-    reporter = _reporter(ctx, given, "server")
     if told is None:
         settings = options.settings(ctx, {name: f"server.{key}" for name, key in keys.items()})
         told = {
@@ -241,6 +240,7 @@ def server(ctx: click.Context, /, **given: Any) -> None:
             "model_file": str(given["model"]) if given["model"] else None,
             "job": settings.worker.job,
         }
+    reporter = _reporter(ctx, given, "server")  # from here on stdout is for its messages alone
     with contextlib.closing(control):
         running.run_told("server", told, reporter, control)
 
@@ -276,7 +276,6 @@ def worker(ctx: click.Context, /, **given: Any) -> None:
       olaf worker --env CartPole-v1 --updates 100 --set learner.epochs=8
     """
     control, told = _begin(given)
-    reporter = _reporter(ctx, given, "worker")
     if told is None:
         from olaf.jobs.training import worker_job
 
@@ -291,6 +290,7 @@ def worker(ctx: click.Context, /, **given: Any) -> None:
         told = dataclasses.asdict(task)
         told["client"] |= {"metrics": own.metrics, "metrics_token_file": own.metrics_token_file}
     extras.need("train", "gymnasium", what="olaf worker")
+    reporter = _reporter(ctx, given, "worker")  # from here on stdout is for its messages alone
     with contextlib.closing(control):
         running.run_told("worker", told, reporter, control)
 

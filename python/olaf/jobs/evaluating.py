@@ -104,6 +104,8 @@ class Evaluating:
         elif occurrence.message["file"] is not None:
             file = Path(occurrence.message["file"])
             self._bring(file)
+            # Updates have gone on since the server was asked: this is the newest mark's model.
+            self._begun = self._progress.updates // (self._every or 1)
             self._play(Model(file, self._progress.updates, self._progress.steps))
 
     def turn(self) -> None:
