@@ -67,6 +67,10 @@ def allowed(turn: int, seen: Any, masks: Any) -> list[int]:
     return [5 + int(row.argmax()) for row in masks]
 
 
+def first_allowed(turn: int, seen: Any, masks: Any) -> Any:
+    return masks.argmax(axis=1)
+
+
 def rollouts(parallel: Any) -> list[Rollout]:
     options = {"number": "{copy}"}
     name = f"{HERE}:Counting"
@@ -294,7 +298,7 @@ def test_an_end_may_allow_no_action_and_its_numbers_are_those_of_the_end(
 ) -> None:
     collector = Collector(f"{HERE}:{what}", 2, [3, 4], parallel=parallel)
     try:
-        rollout = collector.collect(lambda turn, seen, masks: masks.argmax(axis=1), 8)
+        rollout = collector.collect(first_allowed, 8)
     finally:
         collector.close()
     assert [each["steps"] for each in rollout.episode_numbers] == [3.0] * 4
@@ -303,7 +307,7 @@ def test_an_end_may_allow_no_action_and_its_numbers_are_those_of_the_end(
 def test_processes_draw_from_the_seed() -> None:
     def rewards() -> list[float]:
         collector = Collector(f"{HERE}:Ending", 2, [3, 4], parallel="processes")
-        found = collector.collect(lambda turn, seen, masks: masks.argmax(axis=1), 2).rewards
+        found = collector.collect(first_allowed, 2).rewards
         collector.close()
         return [float(reward) for reward in found.ravel()]
 
@@ -345,13 +349,13 @@ def by_method(num_envs: int, later: bool = True) -> VectorEnv[Any, Any, Any]:
 def test_a_vector_s_copies_may_have_masks_as_a_method(later: bool) -> None:
     options = {"later": later}
     collector = Collector(f"{HERE}:by_method", 2, [0, 1], parallel="vector", options=options)
-    rollout = collector.collect(lambda turn, seen, masks: masks.argmax(axis=1), 8)
+    rollout = collector.collect(first_allowed, 8)
     assert rollout.episode_steps == [3] * 4
     collector.close()
 
 
 class Picture(Ending):
-    observation_space = spaces.Box(0, 255, (8, 8, 3), np.uint8)
+    observation_space: Any = spaces.Box(0, 255, (8, 8, 3), np.uint8)
 
     def now(self, steps: int) -> Any:
         return np.zeros((8, 8, 3), np.uint8), super().now(steps)[1]
@@ -367,6 +371,6 @@ def test_images_of_a_vector_are_images() -> None:
         Collector(name, 2, [0, 1], parallel="vector")
     collector = Collector(name, 2, [0, 1], parallel="vector", images=True)
     assert collector.spaces.seen == (8, 8, 3)
-    seen = collector.collect(lambda turn, seen, masks: masks.argmax(axis=1), 1).observations
+    seen = collector.collect(first_allowed, 1).observations
     assert seen.shape == (2, 2, 8, 8, 3)
     collector.close()
