@@ -81,7 +81,8 @@ class TrainSettings(Section):
     """Time limit for each role to be ready, and for the first update. Eight workers that import
     torch for the first time take a minute on two cores. A process that dies is noticed at once."""
     stall_timeout_s: float = Field(default=60.0, gt=0)
-    """Give up and name the silent workers after this time without any update."""
+    """Give up and name the silent workers after this time without any step or update; or after ten
+    times the slowest step so far, if that is longer."""
     drain_timeout_s: float = Field(default=5.0, ge=0)
     """Time limit for the queue to empty after the last update."""
     stop_timeout_s: float = Field(default=10.0, gt=0)
