@@ -23,7 +23,8 @@ MOST_POINTS = 800
 def draw(fill: Callable[[Axes], None], *, width: float = 4.6, height: float = 2.4) -> str:
     """One plot as an ``<svg>`` element; ``fill`` draws on its axes.
 
-    The sizes are inches: so few that the text can be read on a phone, where a plot is 350 px wide.
+    Sizes are in inches. They are small, because a plot is 350 px wide on a phone and its text must
+    be readable there.
     """
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG

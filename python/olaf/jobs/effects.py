@@ -1,7 +1,7 @@
-"""Keys of `olaf train` that another key makes useless: whoever writes one is told so.
+"""Keys of `olaf train` that another key makes useless are errors.
 
-Only what stands on the command line, or in a call of `olaf.train`, counts as a wish for this run. A
-file may describe more than one run, such as a link that `--local` does without.
+Only options of the command line and arguments of `olaf.train` are checked. A file may describe more
+than one run: a link in it has no effect on a run with `--local`.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Prints:
         return texts
 
     def end(self) -> Iterator[tuple[str, str]]:
-        """(process, text) for each process of which lines were left out since the last text."""
+        """The processes with lines that were left out and not yet counted: (process, text)."""
         for name, one in self._processes.items():
             if one.left_out:
                 yield name, self._left_out(name, one)

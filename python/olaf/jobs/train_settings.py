@@ -41,8 +41,8 @@ class TrainSettings(Section):
     time_limit_s: OffFloat = Field(default=None, gt=0)
     """Stop after this training time; off sets no limit."""
     evaluate_every: OffInt = Field(default=None, ge=1)
-    """Evaluate the model after every so many updates of all workers together, and at the end: its
-    best model is kept as best.npz. off does not evaluate."""
+    """Number of updates of all workers between two evaluations of the model. The last model is
+    evaluated, too, and the best one is kept as best.npz. off does not evaluate."""
     evaluate_episodes: int = Field(default=10, ge=1)
     """Episodes of an evaluation: as many with the most likely actions, and as many with sampled
     ones. Their seeds follow from `seed`, and no episode of training has them."""

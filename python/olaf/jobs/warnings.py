@@ -1,7 +1,7 @@
 """Says in words when a number of the learners leaves its usual range, and what to try.
 
-Pure: numbers in, sentences out. `RULES` is the one table of ranges. Limits are well outside of what
-healthy runs of LunarLander, CartPole, Pendulum and Acrobot showed (1 to 8 workers, half a
+Pure: numbers in, sentences out. `RULES` is the one table of ranges. The limits are well outside
+the ranges of healthy runs of LunarLander, CartPole, Pendulum and Acrobot (1 to 8 workers, half a
 minute each, also long after they were solved); tests/cli/test_warnings.py has the figures.
 """
 

@@ -1,4 +1,4 @@
-"""Small plots of what the learners and the episodes reported, against environment steps."""
+"""Small plots of the learners' numbers and of the episodes, against environment steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Points = Sequence[tuple[float, float]]
 
 SMOOTHED = 40
-"""The line is the mean of the samples around: so many such windows make the run."""
+"""Number of windows in a run. The line is the mean of the samples in a window around it."""
 
 MOST_NUMBERS = 3
 """Plots of the environment's own numbers, besides its success."""

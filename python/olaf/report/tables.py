@@ -112,7 +112,7 @@ def _of_updates(contributions: float, segments: int, noun: str, nouns: str) -> s
 
 
 def _reward(reward: Mapping[str, Any]) -> str:
-    """The mean reward, and of which episodes it is the mean."""
+    """The mean reward, and the episodes that it is the mean of."""
     episodes = min(reward["window"], reward["episodes"])
     if not episodes:
         return "- (no episode has ended)"

@@ -135,7 +135,7 @@ class Collector:
                 actions = act(turn, now, masks[-1] if masked else None)
                 self.ended = ended = step(actions, following, rewards, turn)
             except Exception as error:
-                # Perhaps the environment or the policy failed because of what came before.
+                # A number before this step that is not finite may be the cause: name that instead.
                 self._refuse_odd(
                     observations[: turn + 1],
                     rewards[:turn],
