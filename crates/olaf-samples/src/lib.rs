@@ -7,7 +7,7 @@
 //! version 1, and every time is 1 ns.
 //!
 //! [`Toy`] signs models, and [`Liar`] is a switch that lies about them: in a simulated network and on real
-//! sockets. [`cases`] is the other thing that tests share.
+//! sockets. [`cases`] and [`rounds`] say how much tests and benches do.
 
 mod lying;
 mod toy;
@@ -32,6 +32,13 @@ pub fn cases(all: u32) -> u32 {
         None if std::env::var_os("OLAF_QUICK_TESTS").is_some() => all.div_ceil(4),
         None => all,
     }
+}
+
+/// The number of rounds that a benchmark measures: `all` of them, or 2 where the environment has
+/// `OLAF_QUICK_BENCHES`, as in `make bench-quick`: that shows only that it runs.
+#[must_use]
+pub fn rounds(all: usize) -> usize {
+    if std::env::var_os("OLAF_QUICK_BENCHES").is_some() { all.min(2) } else { all }
 }
 
 /// The server's epoch.
