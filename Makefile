@@ -3,6 +3,10 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 ARGS ?=
+# `make check ALL=1` runs what is left out otherwise (scripts/check).
+ALL ?=
+# The checks of models, and the test that writes olaf.h anew. `make test` has them not: they take a newcomer a minute to build.
+MODELS := --features olaf-sched/model,olaf-engine/model,olaf-ffi/header
 
 .PHONY: help env train compare test test-browser test-rust test-python test-slow test-torch test-ray kubernetes check format lint types pure ns3 fuzz wheel bench bench-sum crosscheck experiments curves constraints model-check clean
 
@@ -26,15 +30,12 @@ compare: env ## train with FIFO, OLAF and two baselines, and compare (ARGS="..")
 PYTEST := PYTEST_XDIST_AUTO_NUM_WORKERS=$$(($$(getconf _NPROCESSORS_ONLN) * 3 / 2)) \
 	$(BIN)/pytest --numprocesses auto --maxprocesses 8 --dist loadgroup
 
-# `make test` runs the first of them beside the Python tests; `make check` runs the other one, once.
-RUST_TESTS ?= test-rust
-
 # The dependencies of Python come while the crates compile; then the tests of both run side by side.
 test: ## run the quick tests; `make check` runs all tests
 	@scripts/env --dependencies & environment=$$!; \
 	cargo test --workspace --quiet --no-run && wait $$environment
 	@scripts/env --tests
-	@mkdir -p target; $(MAKE) --no-print-directory $(RUST_TESTS) >target/test-rust.log 2>&1 & rust=$$!; \
+	@mkdir -p target; $(MAKE) --no-print-directory test-rust >target/test-rust.log 2>&1 & rust=$$!; \
 	$(MAKE) --no-print-directory test-python; python=$$?; \
 	wait $$rust; rust=$$?; cat target/test-rust.log; exit $$((rust | python))
 
@@ -42,31 +43,36 @@ test-rust: ## run the tests of the crates, with a quarter of the random cases
 	OLAF_QUICK_TESTS=1 cargo test --workspace --quiet
 
 test-python: env-for-tests ## run the quick Python tests, over real sockets and processes
-	$(PYTEST) -m "not slow and not torch and not ray and not wireshark and not browser"
+	OLAF_CARGO_TESTS=--workspace $(PYTEST) -m "not slow and not torch and not ray and not wireshark and not browser"
 
 test-rust-all: ## run the tests of the crates with all random cases, and those of optional features
-	cargo test --workspace --quiet
-	cargo test -p olaf-net --features portable --lib --quiet  # the poller of other systems
-	cargo test -p olaf-ffi --features header --test header --quiet
-	cargo test -p olaf-sched --features model --lib --quiet protocol::check::explore
-	cargo test -p olaf-engine --features model --lib --quiet check::
+	cargo test --workspace $(MODELS) --quiet
+	scripts/portable $(MODELS)
 
 TIMES ?= 20
 .PHONY: search
 search: ## run TIMES=20 times as many random cases of the crates' tests, optimised but with all assertions: many minutes
 	OLAF_TESTS_TIMES=$(TIMES) cargo test --release --workspace --config profile.release.debug-assertions=true
 
-test-slow: test-rust-all test-slow-python ## run the tests that take many seconds each, and all random cases
+test-slow: test-rust-all test-slow-python test-alone ## run the tests that take many seconds each, and all random cases
 
-.PHONY: test-rust-all test-slow-python test-all
-# Tests with the marker `alone` compare two rates: they come last, when nothing else takes the cores.
+.PHONY: test-build test-python-all test-rust-all test-slow test-slow-python test-alone
+# What tests need, in one build: the dependencies of Python come while the crates compile.
+test-build:
+	@scripts/env --dependencies & environment=$$!; \
+	cargo test --workspace $(MODELS) --quiet --no-run && wait $$environment
+	@OLAF_MODELS=1 scripts/env --tests
+
+# Quick and slow ones in one go: no process waits for the end of the quick ones.
+test-python-all: env-for-tests
+	OLAF_CARGO_TESTS="--workspace $(MODELS)" $(PYTEST) --durations 20 -m "not alone and not torch and not ray and not wireshark and not browser"
+
 test-slow-python: env-for-tests
 	$(PYTEST) -m "slow and not alone and not torch and not ray and not wireshark and not browser"
-	$(BIN)/pytest -m alone
 
-test-all: ## run the quick and the slow tests, each once
-	@$(MAKE) --no-print-directory test RUST_TESTS=test-rust-all
-	@$(MAKE) --no-print-directory test-slow-python
+# They compare two rates: nothing else may take the cores.
+test-alone: env-for-tests
+	$(BIN)/pytest -m alone
 
 test-torch: ## run the tests of --learner torch and the integrations (installs 5 GB of extras)
 	@scripts/env --tests torch sb3 lightning
@@ -82,31 +88,39 @@ dissector: ## write wireshark/olaf.lua and vectors/wire/olaf.pcap anew
 
 wireshark: env-for-tests ## test the dissector with tshark (installs Debian's tshark where it is missing)
 	@scripts/tshark
-	$(BIN)/pytest -m wireshark
+	$(BIN)/pytest tests/wireshark -m wireshark
 
 test-browser: env-for-tests ## show the status page in a headless browser (may install Debian's chromium)
 	@scripts/browser
-	$(BIN)/pytest -m browser
+	$(BIN)/pytest tests/browser -m browser
 
-.PHONY: browser-if-possible
-browser-if-possible: env-for-tests
+.PHONY: test-browser-if-possible
+test-browser-if-possible: env-for-tests
 	@scripts/browser --skip
-	$(BIN)/pytest -m browser
+	$(BIN)/pytest tests/browser -m browser
 
 .PHONY: deploy
 deploy: env-for-tests ## check the systemd units and the Containerfile of deploy/ (may install Debian's systemd)
 	@scripts/check-deploy
 
-check: ## run everything that CI runs, and say how long each part took
-	@scripts/check format lint types pure deploy ns3-if-possible browser-if-possible rtl-if-possible test-all wireshark test-torch fuzz wheel
+# Three stages (scripts/check). The tests that wait for deadlines run beside the jobs that only compute.
+check: ## run everything that CI runs, and say how long each part took (ALL=1: also what has not changed)
+	@scripts/check $(if $(ALL),--all) test-build \
+		"test-python-all test-browser-if-possible wireshark test-torch \
+		| format lint types pure deploy test-rust-all ns3-if-possible rtl-if-possible fuzz-changed wheel" \
+		test-alone
 
-format: env-for-tests ## check the formatting
+format: dependencies ## check the formatting
 	cargo fmt --all --check
 	$(BIN)/ruff format --check .
 
+.PHONY: dependencies
+dependencies:
+	@scripts/env --dependencies
+
 lint: env-for-tests ## run clippy and ruff, check the layers of python/olaf; warnings are errors
 	scripts/check-tests
-	cargo clippy --workspace --all-targets --features olaf-sched/model,olaf-engine/model,olaf-ffi/header --quiet -- -D warnings
+	cargo clippy --workspace --all-targets $(MODELS) --quiet -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
 
@@ -125,32 +139,36 @@ ns3: ## build and test the ns-3 module (may install Debian's libns3-dev)
 
 .PHONY: ns3-if-possible
 ns3-if-possible:
-	@scripts/ns3 --skip
+	@OLAF_BUILD=scripts/release scripts/ns3 --skip
 
 FUZZ_SECONDS ?= 10
 fuzz: ## run every fuzz target for FUZZ_SECONDS
 	fuzz/run $(FUZZ_SECONDS)
 
+.PHONY: fuzz-changed
+fuzz-changed:
+	fuzz/run $(if $(ALL),,--changed) $(FUZZ_SECONDS)
+
 kubernetes: ## check deploy/kubernetes against the Kubernetes schemas (fetches 100 MB)
 	scripts/check-kubernetes
 
 .PHONY: rtl rtl-long
-rtl: env ## check the hardware in rtl/: lint, tests, co-simulation, proofs, cell counts (may install packages)
-	rtl/run
+# A test of the accelerator asks the compiled engine.
+rtl: env-for-tests ## check the hardware in rtl/: lint, tests, co-simulation, proofs, cell counts (may install packages)
+	rtl/run --all
 
 .PHONY: rtl-if-possible
-# A test of the accelerator asks the compiled engine.
 rtl-if-possible: env-for-tests
-	@rtl/run --skip
+	@rtl/run --skip $(if $(ALL),--all)
 
-rtl-long: env ## the same, with a thousand million random sums and ten million cycles beside the engine
+rtl-long: env-for-tests ## the same, with a thousand million random sums and ten million cycles beside the engine
 	rtl/run --long
 
 .PHONY: binaries
 binaries: ## build olaf-switch and olaf-server, for machines without Python (target/release)
 	cargo build --release -p olaf-bin
 
-wheel: env ## build the wheel, install it in an empty environment, run olaf there
+wheel: env-for-tests ## build the wheel, install it in an empty environment, run olaf there
 	scripts/check-wheel
 
 bench: env ## run the benchmarks, each as a ratio to a baseline in the same run

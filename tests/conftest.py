@@ -16,7 +16,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-INTEGRATIONS = Path(__file__).with_name("integrations")
+TESTS = Path(__file__).parent
+INTEGRATIONS = TESTS / "integrations"
+FOLDERS = ("browser", "wireshark")
+"""Markers of tests that lie in a folder of that name, where the Makefile looks for them."""
 MODULES = {"torch": ("torch", "torchrl"), "ray": ("ray",)}
 """What a test with the marker of that name needs."""
 OF_INTEGRATIONS = {
@@ -50,14 +53,20 @@ def missing(item: pytest.Item, marker: str) -> list[str]:
     return [name for name in modules if importlib.util.find_spec(name) is None]
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` leaves tests out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        for marker in FOLDERS:
+            if item.get_closest_marker(marker) and TESTS / marker not in item.path.parents:
+                raise pytest.UsageError(f"{item.nodeid}: make looks for {marker} in tests/{marker}")
         for marker in MODULES:
             if item.get_closest_marker(marker) and (names := missing(item, marker)):
                 reason = f"{' and '.join(names)} {NOT_INSTALLED}"
                 if os.environ.get(required(marker)):
                     raise pytest.UsageError(f"{required(marker)} is set, but {reason}")
                 item.add_marker(pytest.mark.skip(reason=reason))
+    # Long tests first: otherwise one process ends with them while the others wait.
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,11 +1,11 @@
 """Runs every proof of ``formal/``, and broken variants, which must fail.
 
-    python tools/prove.py [--long] [--write] [MODULE..]
+    python tools/prove.py [--long] [--all] [--write] [MODULE..]
 
-Without ``--long``, and without a MODULE, a task is left out that passed before on the same inputs:
-``formal/proved.csv`` has a digest of all that it read. Tasks of less than CHEAP seconds run always,
-and others up to BUDGET seconds, which the commit draws. ``--write`` takes those that pass in this
-run into the table, and those that fail out of it.
+Without ``--long`` or ``--all``, and without a MODULE, a task is left out that passed before on the
+same inputs: ``formal/proved.csv`` has a digest of all that it read. Tasks of less than CHEAP
+seconds run always, and others up to BUDGET seconds, which the commit draws. ``--write`` takes those
+that pass in this run into the table, and those that fail out of it.
 
 The broken variants are then only looked up in the source, and
 the covers alone show that no proof is vacuous. A task ``short`` waits for ``--long``, too, where
@@ -223,8 +223,8 @@ def changed(todo: list[Job], table: record.Record) -> list[Job]:
     digests = {str(job): inputs(job, RTL) for job in todo}
     seed = record.commit(RTL)
     choice = record.choose(digests, table, cheap=CHEAP, budget=BUDGET, seed=seed)
-    how = "`make rtl-long` runs all, `python tools/prove.py MODULE` those of a module."
-    print(choice.tell("proofs", table.table, how), flush=True)
+    how = "`make rtl` runs all, `python tools/prove.py MODULE` those of a module."
+    record.say(choice.tell("proofs", table.table, how))
     return [job for job in todo if str(job) in choice.run]
 
 
@@ -232,11 +232,11 @@ def main() -> int:
     """Run the jobs; return 1 if one did not end as it must."""
     options = [word for word in sys.argv[1:] if word.startswith("--")]
     modules = [word for word in sys.argv[1:] if not word.startswith("--")]
-    assert {*options} <= {"--long", "--write"}, f"no such option: {options}"
+    assert {*options} <= {"--long", "--all", "--write"}, f"no such option: {options}"
     table = record.Record(RTL / "formal" / "proved.csv")
     everything = "--long" in options or bool(modules)
     todo = chosen(modules, everything)
-    if not everything:
+    if not everything and "--all" not in options:
         todo = changed(todo, table)
     # Long jobs first, so that no core waits for one at the end.
     todo.sort(key=lambda job: -table.seconds(str(job)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import os
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -116,6 +117,14 @@ def choose(
     left = tuple(job for job in dear if job not in drawn)
     run = frozenset(digests.keys() - set(left))
     return Choice(run, tuple(sorted(drawn)), left, sum(dear[job] for job in left))
+
+
+def say(told: str) -> None:
+    """Print what is left out. `make check` repeats the first line at its end (scripts/check)."""
+    print(told, flush=True)
+    if file := os.environ.get("OLAF_LEFT_OUT"):
+        with Path(file).open("a") as out:
+            out.write(told.partition("\n")[0] + "\n")
 
 
 def commit(folder: Path) -> str:

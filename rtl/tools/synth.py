@@ -3,14 +3,14 @@
 Compares with ``syn/counts.csv`` and ``syn/paths.csv``. Modules of iSwitch and of UDP are made
 for its board's family (`xc7`: NetFPGA-SUME), all others for OLAF's (`xcup`).
 
-    python tools/synth.py [--write] [--long] [MODULE..]
+    python tools/synth.py [--write] [--long] [--all] [MODULE..]
 
 The versions of the tools are pinned, so the counts are the same everywhere. ``--write`` makes all
 builds, and writes them anew. A build is left out whose rows were made before from the same inputs:
 ``syn/synthesised.csv`` has a digest of sources, script, tools and rows. Builds of up to BUDGET
-seconds, which the commit draws, are made all the same. With modules, only their builds are made.
-The builds of the whole queue take minutes: they are made with ``--long``, or by name. No place and
-route: there is no clock rate here.
+seconds, which the commit draws, are made all the same, and with ``--all`` every one is. With
+modules, only their builds are made. The builds of the whole queue take minutes: they are made with
+``--long``, or by name. No place and route: there is no clock rate here.
 """
 
 from __future__ import annotations
@@ -228,8 +228,8 @@ def changed(builds: list[Build], table: record.Record) -> list[Build]:
         digests[name(*build)] = inputs(build, rows)
     seed = record.commit(RTL)
     choice = record.choose(digests, table, cheap=0.0, budget=BUDGET, seed=seed)
-    how = "`make rtl-long` makes all, `python tools/synth.py MODULE` those of a module."
-    print(choice.tell("builds", table.table, how), flush=True)
+    how = "`make rtl` makes all, `python tools/synth.py MODULE` those of a module."
+    record.say(choice.tell("builds", table.table, how))
     return [build for build in builds if name(*build) in choice.run]
 
 
@@ -242,7 +242,7 @@ def main() -> int:
     builds = [build for build in builds if not modules or build[0] in modules]
     os.chdir(RTL)
     table = record.Record(MADE)
-    if not (write or long or modules):
+    if not (write or long or modules or "--all" in options):
         builds = changed(builds, table)
     # Long builds first, so that no core waits for one at the end.
     builds.sort(key=lambda build: -table.seconds(name(*build)))
