@@ -145,6 +145,11 @@ def test_a_module_by_name_and_the_long_run_leave_nothing_out(project: Project) -
     assert project.recorded() == {"adder prove", "adder cover"}
 
 
+def test_all_proofs_run_where_all_are_asked_for_but_no_broken_variant(project: Project) -> None:
+    assert project.run() == (0, [])
+    assert project.run("--all") == (0, ["cover", "prove"])
+
+
 def test_an_unknown_option_is_refused(project: Project) -> None:
     with pytest.raises(AssertionError, match="no such option"):
         project.run("--wirte")
