@@ -72,7 +72,7 @@ test-slow-python: env-for-tests
 
 # They compare two rates: nothing else may take the cores.
 test-alone: env-for-tests
-	$(BIN)/pytest -m alone
+	$(BIN)/pytest -m alone $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 
 test-torch: ## run the tests of --learner torch and the integrations (installs 5 GB of extras)
 	@scripts/env --tests torch sb3 lightning

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import time
@@ -184,6 +185,7 @@ def test_lanes_run_beside_each_other_and_a_failure_stops_the_other_lane(
     assert "the cause" in done.stdout
     assert checkout.ran() == []
     assert "make fails failed" in done.stderr
+    assert re.search(r"^slow .* STOPPED$", checkout.times(), re.MULTILINE)
 
 
 def test_a_target_that_did_nothing_has_not_passed(checkout: Checkout) -> None:
