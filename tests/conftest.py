@@ -54,7 +54,7 @@ def missing(item: pytest.Item, marker: str) -> list[str]:
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` leaves tests out
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         for marker in FOLDERS:
             if item.get_closest_marker(marker) and TESTS / marker not in item.path.parents:
@@ -65,8 +65,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 if os.environ.get(required(marker)):
                     raise pytest.UsageError(f"{required(marker)} is set, but {reason}")
                 item.add_marker(pytest.mark.skip(reason=reason))
-    # Long tests first: otherwise one process ends with them while the others wait.
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    if hasattr(config, "workerinput"):
+        # Side by side, long tests come first: otherwise one process has them left at the end.
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
