@@ -164,6 +164,45 @@ fn a_forged_answer_with_a_new_life_of_the_server_changes_nothing() {
     assert!(matches!(sw.events().as_slice(), [Event::ServerRestarted(..)]));
 }
 
+/// A life of the server, as the answer to a join of that time would name it.
+fn life(epoch: u32, echoed_sent_at_ns: u64) -> olaf_wire::Welcome {
+    olaf_wire::Welcome { epoch, echoed_sent_at_ns, ..welcome(W1, WelcomeCode::Welcome) }
+}
+
+#[test]
+fn a_late_answer_is_believed_although_joins_followed_and_a_forged_one_is_not() {
+    let mut sw = default();
+    let unknown = Verdict::Drop(DropReason::UnknownEpoch);
+    // On a slow uplink the worker repeats its join many times before the first answer is here.
+    for sent_at_ns in 1_001..=1_064 {
+        assert_eq!(sw.joins_cluster(W1, W1.cluster, sent_at_ns), Verdict::Absorb);
+    }
+    for never_asked in [0, 1, 1_000, 1_065, u64::MAX] {
+        assert_eq!(sw.welcomes(life(666, never_asked)), unknown, "{never_asked}");
+    }
+    // The switch above speaks for itself, ahead of the server's answers.
+    let own_word = olaf_wire::Welcome { code: WelcomeCode::ServerSilent, ..life(0, 1_064) };
+    assert_eq!(sw.welcomes(own_word), Verdict::Absorb);
+    assert!(sw.events().is_empty());
+    assert_eq!(sw.welcomes(life(667, 1_001)), Verdict::Absorb);
+    assert!(matches!(sw.events().as_slice(), [Event::ServerRestarted(..)]));
+    // An answer ends what came before it: the life before names itself no more.
+    assert_eq!(sw.welcomes(life(667, 1_030)), Verdict::Absorb);
+    assert_eq!(sw.welcomes(life(668, 1_029)), unknown);
+    assert_eq!(sw.welcomes(life(668, 1_030)), Verdict::Absorb, "an answer of that join, again");
+}
+
+#[test]
+fn a_flood_of_joins_is_remembered_up_to_a_limit() {
+    let mut sw = default();
+    for sent_at_ns in 1..=10_000 {
+        sw.joins_cluster(W1, W1.cluster, sent_at_ns);
+    }
+    let unknown = Verdict::Drop(DropReason::UnknownEpoch);
+    assert_eq!(sw.welcomes(life(666, 10_000 - 64)), unknown);
+    assert_eq!(sw.welcomes(life(666, 10_000 - 63)), Verdict::Absorb);
+}
+
 #[test]
 fn one_update_of_huge_numbers_is_clipped_and_named_before_it_merges() {
     for (lanes, weight, reward) in [

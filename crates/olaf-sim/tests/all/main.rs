@@ -32,6 +32,7 @@ mod scenario_ends;
 mod shares;
 mod signed;
 mod slow_paths;
+mod slow_uplinks;
 mod tree;
 mod trio;
 mod virtual_job;

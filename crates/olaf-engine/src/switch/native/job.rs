@@ -42,8 +42,10 @@ pub(super) struct Job {
     pub(super) paces: Paces,
 }
 
-/// Joins of a worker that are remembered, so that the server's answer to one is known.
-pub(super) const ASKED: usize = 8;
+/// Joins of a worker that are remembered while their answers may still come, the newest ones: as many as the
+/// worker itself remembers. A worker that hears nothing joins 5 times, and then once in its keepalive: with
+/// 500 ms these are the joins of the last 30 s.
+const ASKED: usize = 64;
 
 /// A worker that joined, as this switch knows it.
 pub(super) struct Member {
@@ -58,8 +60,7 @@ pub(super) struct Member {
     pub(super) joined: (u64, u8),
     /// How often it may go over to another cluster.
     pub(super) moves: Bucket,
-    /// When the worker sent its last joins that went up.
-    pub(super) asked: [u64; ASKED],
+    pub(super) asked: Asked,
     /// It asked to hear what is taken in of its cluster.
     pub(super) wants_notices: bool,
     /// The server let it in.
@@ -88,16 +89,43 @@ impl Member {
         Place { port: self.port, peer: self.peer }
     }
 
-    /// Notes when the worker sent a join that goes up.
-    pub(super) fn asks(&mut self, sent_at_ns: u64) {
-        if !self.asked.contains(&sent_at_ns) {
-            self.asked.rotate_right(1);
-            self.asked[0] = sent_at_ns;
+    pub(super) fn is(&self, peer: PeerId, session: Session) -> bool {
+        self.peer == peer && self.session == session
+    }
+}
+
+/// When a worker sent the joins that went up and whose answers may still come, oldest first. What says that
+/// it answers none of them is not believed: a stranger who does not see the joins cannot name one.
+pub(super) struct Asked(VecDeque<u64>);
+
+impl Asked {
+    /// Of a worker whose first join went up.
+    pub(super) fn once(sent_at_ns: u64) -> Self {
+        Self([sent_at_ns].into())
+    }
+
+    /// A join goes up.
+    pub(super) fn note(&mut self, sent_at_ns: u64) {
+        if !self.has(sent_at_ns) {
+            if self.0.len() == ASKED {
+                self.0.pop_front();
+            }
+            self.0.push_back(sent_at_ns);
         }
     }
 
-    pub(super) fn is(&self, peer: PeerId, session: Session) -> bool {
-        self.peer == peer && self.session == session
+    /// Whether a join of that time went up, and neither it nor a later one was answered before.
+    pub(super) fn has(&self, sent_at_ns: u64) -> bool {
+        self.0.contains(&sent_at_ns)
+    }
+
+    /// The server answered a join. Its answers come in order: those to the joins before came, or are lost.
+    /// The join itself stays, because the network may repeat its answer. What a switch above says by itself
+    /// is ahead of the server's answers.
+    pub(super) fn answered(&mut self, sent_at_ns: u64) {
+        if let Some(at) = self.0.iter().position(|asked| *asked == sent_at_ns) {
+            self.0.drain(..at);
+        }
     }
 }
 

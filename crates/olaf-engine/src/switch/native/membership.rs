@@ -17,7 +17,7 @@
 use super::Switch;
 use super::answers::Hearer;
 use super::counters::Account;
-use super::job::{ASKED, Member};
+use super::job::{Asked, Member};
 use super::neighbours::Below;
 use super::ports::{Message, Place};
 use super::screening::Taken;
@@ -139,7 +139,7 @@ impl Switch {
                 member.cluster = join.address.cluster;
                 member.behind_switch = join.hops > 0;
                 member.joined = (join.sent_at_ns, join.hops);
-                member.asks(join.sent_at_ns);
+                member.asked.note(join.sent_at_ns);
                 member.wants_notices = join.wants_notices && join.hops == 0;
                 member.liveness.note(now);
                 if member.admitted {
@@ -298,6 +298,9 @@ impl Switch {
         if member.session != welcome.address.session {
             return Verdict::Drop(DropReason::UnknownReceiver);
         }
+        if welcome.epoch != 0 {
+            member.asked.answered(welcome.echoed_sent_at_ns);
+        }
         let place = member.place();
         let peer = place.peer;
         if welcome.nonce != 0 {
@@ -371,7 +374,7 @@ impl Switch {
         let Address { job, worker, session, .. } = welcome.address;
         let member = self.jobs.get(&job).and_then(|job| job.members.get(&worker));
         member.is_some_and(|member| {
-            member.session == session && member.asked.contains(&welcome.echoed_sent_at_ns)
+            member.session == session && member.asked.has(welcome.echoed_sent_at_ns)
         })
     }
 
@@ -574,7 +577,7 @@ fn new_member(now: Instant, from: Source, join: &Join) -> Member {
         behind_switch: join.hops > 0,
         joined: (join.sent_at_ns, join.hops),
         moves: Bucket::default(),
-        asked: [join.sent_at_ns; ASKED],
+        asked: Asked::once(join.sent_at_ns),
         wants_notices: join.wants_notices && join.hops == 0,
         admitted: false,
         liveness: Liveness::since(now),

@@ -63,6 +63,10 @@ impl Worker {
             self.ask_for_proof(now);
         }
         self.heard_server(now, welcome.epoch);
+        if matches!(self.standing, Standing::TurnedAway(code) if code.may_pass()) {
+            // It has passed: this one is no refusal.
+            self.standing = Standing::Joining;
+        }
         self.rule = welcome.rule.or(self.rule);
         let held = welcome.sent_at_ns.saturating_sub(welcome.received_at_ns);
         self.joins.answered(now, welcome.echoed_sent_at_ns, held);
@@ -246,7 +250,12 @@ impl Worker {
         // An id in use may be this worker's own earlier life, which is forgotten soon; a model of
         // another size stays one.
         if code.may_pass() {
-            self.join_at(now + self.config.keepalive);
+            let at = now + self.config.keepalive;
+            if self.path.is_searching() {
+                self.path.ask_anew(at);
+            } else {
+                self.next_join = Some(at);
+            }
         } else {
             self.path.stop();
             self.next_join = None;

@@ -167,21 +167,22 @@ impl Worker {
     pub(super) fn emit_join(&mut self, now: Instant, buf: &mut [u8]) -> usize {
         let waiting = self.standing == Standing::Joining;
         let keepalive = self.config.keepalive;
-        self.last_join = now;
         let after = if waiting { self.joins.next_after(keepalive) } else { keepalive };
         self.next_join = Some(now + after);
         self.write_join(now, false, 0, buf)
     }
 
-    /// Writes a join, or a question about the path, padded to a given number of bytes.
-    pub(super) fn write_join(
-        &mut self,
-        now: Instant,
-        asks: bool,
-        padded_to: u32,
-        buf: &mut [u8],
-    ) -> usize {
+    /// Writes a question about the path, padded to a given number of bytes.
+    pub(super) fn emit_probe(&mut self, now: Instant, padded_to: u32, buf: &mut [u8]) -> usize {
+        let len = self.write_join(now, true, padded_to, buf);
+        self.path.sent(now, padded_to, self.joins.newest);
+        len
+    }
+
+    /// Writes a join, or a question about the path.
+    fn write_join(&mut self, now: Instant, asks: bool, padded_to: u32, buf: &mut [u8]) -> usize {
         let shape = self.shape.expect("join() sets the shape before it asks for a join");
+        self.last_join = now;
         self.switch.expect(now);
         self.server.expect(now);
         Join {

@@ -439,7 +439,7 @@ impl Engine for Worker {
             return sent(len);
         }
         if let Some(size) = self.poll_probe() {
-            return sent(self.write_join(now, true, size, buf));
+            return sent(self.emit_probe(now, size, buf));
         }
         if self.next_join.is_some_and(|at| at <= now) {
             return sent(self.emit_join(now, buf));

@@ -61,6 +61,21 @@ enum State {
     Narrow,
 }
 
+/// Long questions that were sent one after the other, with a short one behind them.
+///
+/// Datagrams of a path stay in order. The answer to a later question therefore says that the long ones have
+/// arrived or are lost, however slow the path is: no time has to be guessed within which a long datagram
+/// passes a slow uplink, and such an uplink is not filled with repetitions.
+#[derive(Clone, Copy, Debug)]
+struct Volley {
+    /// The sending time of the last long question, as the question states it; none has it yet: `u64::MAX`.
+    last_ns: u64,
+    /// When that question was sent.
+    sent: Instant,
+    /// A question was answered that was not sent before that one.
+    over: bool,
+}
+
 /// What is known of the path.
 #[derive(Debug)]
 pub(super) struct Path {
@@ -71,6 +86,8 @@ pub(super) struct Path {
     /// Nothing longer is tried.
     ceiling: u32,
     to_send: VecDeque<u32>,
+    /// Long questions on their way. Until the volley is over the worker asks short ones only.
+    volley: Option<Volley>,
     next: Option<Instant>,
     retry: Duration,
     /// Volleys since anything was answered.
@@ -92,6 +109,7 @@ impl Path {
             proven: 0,
             ceiling: config.largest,
             to_send: VecDeque::new(),
+            volley: None,
             next: None,
             retry: FIRST_RETRY,
             tries: 0,
@@ -112,8 +130,17 @@ impl Path {
         self.state == State::Narrow
     }
 
+    /// The next short question is due then. Between two volleys the next one has its own time.
     pub(super) fn ask_at(&mut self, at: Instant) {
-        self.next = Some(at);
+        if self.awaits_volley() {
+            self.next = Some(at);
+        }
+    }
+
+    /// The questions were refused: they are put again then.
+    pub(super) fn ask_anew(&mut self, at: Instant) {
+        (self.volley, self.next) = (None, Some(at));
+        self.to_send.clear();
     }
 
     pub(super) const fn next(&self) -> Option<Instant> {
@@ -126,7 +153,7 @@ impl Path {
     }
 
     pub(super) fn stop(&mut self) {
-        (self.state, self.next) = (State::Settled, None);
+        (self.state, self.next, self.volley) = (State::Settled, None, None);
         self.to_send.clear();
     }
 
@@ -139,8 +166,52 @@ impl Path {
 
     fn begin(&mut self, now: Instant, state: State) {
         (self.state, self.next, self.retry) = (state, Some(now), FIRST_RETRY);
-        (self.tries, self.answered) = (0, false);
+        (self.tries, self.answered, self.volley) = (0, false, None);
         self.to_send.clear();
+    }
+
+    /// The long questions that go next.
+    fn sizes(&self, most: u32) -> VecDeque<u32> {
+        if self.state == State::Searching && !self.answered {
+            return [most.min(self.ceiling)].into();
+        }
+        self.candidates(most).collect()
+    }
+
+    /// Sends long questions, and a short one behind them.
+    fn ask(&mut self, now: Instant, sizes: VecDeque<u32>) {
+        self.to_send = sizes;
+        self.to_send.push_back(0);
+        self.volley = Some(Volley { last_ns: u64::MAX, sent: now, over: false });
+        self.tries += u32::from(self.answered);
+    }
+
+    /// A question of that size left. It states that sending time.
+    pub(super) fn sent(&mut self, now: Instant, size: u32, sent_at_ns: u64) {
+        if size > 0
+            && let Some(volley) = &mut self.volley
+        {
+            *volley = Volley { last_ns: sent_at_ns, sent: now, over: false };
+        }
+    }
+
+    /// The question of that sending time was answered. A path on which one datagram may be later than
+    /// another has that patience.
+    fn answered(&mut self, now: Instant, sent_at_ns: u64, patience: Duration) {
+        self.answered = true;
+        let all_left = self.to_send.iter().all(|size| *size == 0);
+        if let Some(volley) = &mut self.volley
+            && all_left
+            && sent_at_ns >= volley.last_ns
+        {
+            volley.over = true;
+            self.next = Some(now.max(volley.sent + patience));
+        }
+    }
+
+    /// Whether long questions are on their way.
+    fn awaits_volley(&self) -> bool {
+        self.volley.is_some_and(|volley| !volley.over)
     }
 
     /// Sizes to try that are longer than what is proven, longest first.
@@ -188,48 +259,46 @@ impl Worker {
         self.path.needed.unwrap_or(own)
     }
 
-    /// It is time for the next volley, or for a decision.
+    /// It is time for the next questions, or for a decision.
     pub(super) fn probe(&mut self, now: Instant) {
         let most = self.longest_wanted();
         let keepalive = self.config.keepalive;
         let path_wait = self.joins.round_trip.retry_after();
         let path = &mut self.path;
-        let (state, tries) = (path.state, path.tries);
-        match state {
+        match path.state {
             State::Settled => {
                 path.next = None;
                 return;
             }
-            State::Searching | State::Checking if path.answered && tries >= TRIES => {
+            State::Narrow => {
+                path.to_send = [most, 0].into();
+                path.next = Some(now + path.backs_off(RARELY).max(keepalive));
+                return;
+            }
+            State::Searching | State::Checking => {}
+        }
+        if path.awaits_volley() {
+            // Nothing came back from behind the long questions. They may still be on their way.
+            if path.to_send.is_empty() {
+                path.to_send.push_back(0);
+            }
+        } else {
+            let sizes = path.sizes(most);
+            if path.answered && (path.tries >= TRIES || sizes.is_empty()) {
                 return self.decide(now);
             }
-            State::Searching if !path.answered => path.to_send = [most.min(path.ceiling), 0].into(),
-            State::Searching => path.to_send = path.candidates(most).collect(),
-            // A short datagram beside the size in question: if neither is answered, the trouble is
-            // not the size.
-            State::Checking => path.to_send = path.candidates(most).chain([0]).collect(),
-            State::Narrow => path.to_send = [most, 0].into(),
+            path.retry = path_wait.min(keepalive);
+            path.ask(now, sizes);
         }
-        let wait = if state == State::Narrow {
-            path.backs_off(RARELY).max(keepalive)
-        } else if path.answered {
-            path.tries += 1;
-            path_wait
-        } else {
-            path.backs_off(keepalive).min(keepalive)
-        };
-        path.next = Some(now + wait);
+        // A switch forgets a worker that it hears no more, and with it the receiver of the answers.
+        path.next = Some(now + path.backs_off(keepalive));
     }
 
     /// The server answered a question.
     pub(super) fn heard_of_path(&mut self, now: Instant, packet: &Packet<'_>, welcome: &Welcome) {
         let size = u32::try_from(packet.len()).unwrap_or(u32::MAX);
         self.path.proven = self.path.proven.max(size);
-        if !self.path.answered {
-            self.path.answered = true;
-            // What is longer than the first answer is on its way, or does not pass.
-            self.path.next = Some(now + self.joins.round_trip.retry_after());
-        }
+        self.path.answered(now, welcome.echoed_sent_at_ns, self.joins.round_trip.retry_after());
         match self.path.state {
             State::Searching => {
                 if welcome.segment_lanes > 0 {
@@ -353,7 +422,10 @@ impl Worker {
         self.path.ceiling = self.path.ceiling.min(largest);
         match self.path.state {
             // The sizes below are tried at once.
-            State::Searching => self.path.next = self.path.next.map(|_| now),
+            State::Searching => {
+                self.path.volley = None;
+                self.path.next = self.path.next.map(|_| now);
+            }
             State::Settled | State::Checking if self.standing == Standing::Joined => {
                 self.path.proven = self.path.ceiling;
                 self.narrowed(now);
