@@ -197,7 +197,7 @@ class Control:
         self._stats_wanted = False
         self._saves_wanted: deque[int] = deque(maxlen=SAVES)
         self._files_wanted: deque[str] = deque(maxlen=SAVES)
-        self._parent: int | None = None
+        self._parent: _Parent | None = None
         """The parent's process, for a role that owns its own."""
         self._wake_out, self._wake_in = os.pipe()
         os.set_blocking(self._wake_in, False)
@@ -215,7 +215,7 @@ class Control:
         owns_process: the process belongs to this role alone. If the role does not stop in time
         after its parent is gone, the process is ended, with its process group.
         """
-        self._parent = os.getppid() if owns_process else None
+        self._parent = _Parent(_serves) if owns_process else None
         threading.Thread(target=self._obey, args=(stream, owns_process), daemon=True).start()
 
     def wait(self, timeout_s: float) -> bool:
@@ -262,7 +262,7 @@ class Control:
 
         A parent that lives does so itself. Call it on every way out.
         """
-        if self._parent is not None and os.getppid() != self._parent:
+        if self._parent is not None and self._parent.is_gone():
             end_own_group()
 
     def _caught(self, number: int, frame: FrameType | None) -> None:
@@ -313,6 +313,28 @@ class Control:
         with contextlib.suppress(BlockingIOError):
             while os.read(self._wake_out, 512):
                 pass
+
+
+_serves: int | None = None
+
+
+def serve_for(parent: int) -> None:
+    """In a process of a fork server: the parent is the one of this pidfd, and not the server."""
+    global _serves  # noqa: PLW0603
+    _serves = parent
+
+
+class _Parent:
+    """The process that reads what this one says."""
+
+    def __init__(self, life: int | None) -> None:
+        """life: its pidfd; None: it is the one that has started this process."""
+        self._life, self._pid = life, os.getppid()
+
+    def is_gone(self) -> bool:
+        if self._life is None:
+            return os.getppid() != self._pid
+        return bool(select.select([self._life], [], [], 0)[0])
 
 
 def end_own_group() -> None:

@@ -4,23 +4,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
+from occurring import Heard
 from waiting import is_gone, until
 
-from olaf.jobs.supervisor import (
-    LINE_BYTES,
-    Ended,
-    Occurrence,
-    Printed,
-    Program,
-    Said,
-    Started,
-    Supervisor,
-)
+from olaf.jobs.supervisor import LINE_BYTES, Ended, Printed, Program, Said, Started, Supervisor
 
 TALKER = """
 import json, os, sys
@@ -35,35 +26,6 @@ for line in sys.stdin:
 
 def python(name: str, code: str, first_line: str = "") -> Program:
     return Program(name, [sys.executable, "-c", code], first_line)
-
-
-N = TypeVar("N", Started, Said, Printed, Ended)
-
-
-def expect(found: Callable[[], N | None], what: str) -> N:
-    value = until(found, what=what)
-    assert value is not None
-    return value
-
-
-class Heard:
-    """All occurrences of a supervisor, polled until something is among them."""
-
-    def __init__(self, supervisor: Supervisor) -> None:
-        self.supervisor = supervisor
-        self.occurrences: list[Occurrence] = []
-
-    def of(self, kind: type[N], **fields: Any) -> N:
-        def found() -> N | None:
-            self.occurrences += self.supervisor.poll(0.05)
-            for occurrence in self.occurrences:
-                if isinstance(occurrence, kind) and all(
-                    getattr(occurrence, key) == value for key, value in fields.items()
-                ):
-                    return occurrence
-            return None
-
-        return expect(found, what=f"{kind.__name__} {fields}")
 
 
 @pytest.fixture

@@ -268,7 +268,7 @@ def test_workers_that_somebody_stops_have_not_done_their_updates(tmp_path: Path)
         if progress.updates >= 30:
             for name, child in place._children.items():
                 if name.startswith("worker") and child.process:
-                    child.process.terminate()
+                    os.kill(child.process.pid, signal.SIGTERM)
 
     settings = settings_for(tmp_path, "train.until_reward=off")
     outcome = Training(settings, Watcher(stop_them), Control(), fake_command, place=place).run()
@@ -285,7 +285,7 @@ def test_a_server_that_somebody_stops_ends_the_run(tmp_path: Path) -> None:
         process = place._children["server"].process
         if progress.updates >= 30 and process and not told:
             told.append(True)
-            process.terminate()
+            os.kill(process.pid, signal.SIGTERM)
 
     settings = settings_for(tmp_path, "train.until_reward=off")
     outcome = Training(settings, Watcher(stop_it), Control(), fake_command, place=place).run()

@@ -10,9 +10,9 @@ import click
 
 from olaf import extras
 from olaf.cli import options
+from olaf.jobs import forking
 from olaf.jobs.queues import NAMES
 from olaf.numbers import counted
-from olaf.rl.packed import shown
 
 if TYPE_CHECKING:
     from olaf.jobs.settings import Settings
@@ -113,8 +113,9 @@ def compare(ctx: click.Context, /, **given: Any) -> int:
       olaf compare --env CartPole-v1 --workers 4 --clusters 2 --until-reward 200
     """
     extras.need("train", what="olaf compare")
-    settings = options.settings(ctx, KEYS)
-    return run_comparison(settings, json_out=given["json_out"])
+    with forking.opened():  # one for all runs
+        settings = options.settings(ctx, KEYS)
+        return run_comparison(settings, json_out=given["json_out"])
 
 
 def run_comparison(settings: Settings, *, json_out: bool) -> int:
@@ -122,6 +123,7 @@ def run_comparison(settings: Settings, *, json_out: bool) -> int:
     from olaf.cli.train import observer, run_training
     from olaf.jobs.comparison import arms_of, plan
     from olaf.outcome import Exit
+    from olaf.rl.packed import shown
     from olaf.runs.folder import LATEST_COMPARISON, given_folder, new_folder
 
     arms = arms_of(settings)  # refuse invalid settings before the folder exists

@@ -15,9 +15,9 @@ import click
 from olaf import extras
 from olaf.cli import options
 from olaf.cli.consoles import plain_console
+from olaf.jobs import forking
 from olaf.jobs.queues import METAVAR
 from olaf.numbers import counted
-from olaf.rl.packed import shown
 
 if TYPE_CHECKING:
     from olaf.jobs.settings import Settings
@@ -162,6 +162,11 @@ def train(ctx: click.Context, /, **given: Any) -> int:
       olaf train --on slurm --dry-run              write the batch script, submit nothing
     """
     extras.need("train", what="olaf train")
+    with forking.opened():  # it imports while this process reads the settings
+        return _train(ctx, given)
+
+
+def _train(ctx: click.Context, given: Mapping[str, Any]) -> int:
     batch = given["dry_run"] or given["script"] is not None
     if given["resume"] is not None:
         if batch or given["on"] == "slurm":
@@ -314,6 +319,8 @@ def _observer(settings: Settings, *, json_out: bool, as_json: bool, level: str) 
 
 def title(settings: Settings) -> str:
     """The headline of a run: environment, workers and network."""
+    from olaf.rl.packed import shown
+
     switch, train = settings.switch, settings.train
     environment = shown(settings.learner.environment)
     if train.local:

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from olaf.jobs import words
+from olaf.jobs import forking, words
 from olaf.jobs.attached import command
 from olaf.jobs.section import Section
 from olaf.jobs.settings import Settings, WorkerSettings
 from olaf.jobs.supervisor import Ended, Printed, Program, Said, Supervisor
 from olaf.lines import Control
 from olaf.outcome import Exit, RunError
+from olaf.rl import process_environment
 
 NAME = "rehearsal"
 
@@ -74,8 +76,11 @@ def rehearsed(
     printed: deque[str] = deque(maxlen=SHOWN)
     began_s = time.monotonic()
     slow_at_s = began_s + SLOW_S
+    forking.prepare(settings.learner.learner, environment)
     with Supervisor(restarts=0) as supervisor:
-        supervisor.start(Program(NAME, command(NAME), json.dumps(told)))
+        # As `olaf.jobs.attached` sets them, but before the process starts.
+        given = {name: os.environ.get(name, value) for name, value in process_environment().items()}
+        supervisor.start(Program(NAME, command(NAME), json.dumps(told), given))
         while time.monotonic() < began_s + limit_s:
             for occurrence in supervisor.poll(0.1):
                 match occurrence:

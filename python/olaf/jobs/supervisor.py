@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import selectors
 import signal
 import subprocess
@@ -25,7 +24,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Self
 
+from olaf.jobs import forking
 from olaf.jobs.backoff import STEADY_S, Backoff
+from olaf.jobs.processes import Executed, Process
 from olaf.outcome import Exit
 
 HERE = "<here>"
@@ -129,15 +130,13 @@ class _Child:
     program: Program
     backoff: Backoff
     incarnation: int = 0
-    process: subprocess.Popen[bytes] | None = None
+    process: Process | None = None
     started_at: float = 0.0
     due: float | None = None
     asked_to_stop: bool = False
     has_said_last: bool = False
     outputs: list[_Output] = field(default_factory=list)
     """Its pipes that are still read."""
-    life: int | None = None
-    """A pidfd, which is readable once the process has exited; None on a system without."""
 
 
 @dataclass
@@ -200,13 +199,14 @@ class Supervisor:
             timeout_s = 0
         elif dues:
             timeout_s = max(0.0, min(timeout_s, min(dues) - now))
-        if any(child.life is None for child in self._children.values() if child.process):
+        lives = [child.process.life for child in self._children.values() if child.process]
+        if None in lives:
             timeout_s = min(timeout_s, LOOK_S)
         for key, _ in self._selector.select(timeout_s):
             if isinstance(key.data, _Output):
                 self._read(key.data)
         for child in self._children.values():
-            if child.process is not None and _has_exited(child.process):
+            if child.process is not None and child.process.has_exited():
                 self._bury(child)
         now = self._clock()
         for child in self._children.values():
@@ -291,7 +291,7 @@ class Supervisor:
             child.due = None
             child.asked_to_stop = True
             if child.process is not None:
-                _end_group(child.process)
+                child.process.end_group()
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self._reap(child.process, DEATH_S)
                 self._let_go(child)
@@ -319,17 +319,12 @@ class Supervisor:
         program = child.program
         child.incarnation += 1
         child.has_said_last = False
-        # A process group of its own: Ctrl-C at the terminal is for the parent, which stops its
-        # children in the order that loses nothing.
-        process = subprocess.Popen(
-            list(program.argv),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, **program.environment},
-            process_group=0,
-            pass_fds=self._descriptors,
-        )
+        environment = {**os.environ, **program.environment}
+        process: Process | None = None
+        if (server := forking.current()) is not None:
+            process = server.start(program.name, program.argv, environment, self._descriptors)
+        if process is None:
+            process = Executed(program.argv, environment, self._descriptors)
         child.process = process
         child.started_at = self._clock()
         for stream, is_json in ((process.stdout, True), (process.stderr, False)):
@@ -338,9 +333,8 @@ class Supervisor:
             output = _Output(child, stream, child.incarnation, is_json)
             child.outputs.append(output)
             self._selector.register(stream, selectors.EVENT_READ, output)
-        child.life = _life_of(process)
-        if child.life is not None:
-            self._selector.register(child.life, selectors.EVENT_READ, child)
+        if process.life is not None:
+            self._selector.register(process.life, selectors.EVENT_READ, child)
         self._occurrences.append(Started(program.name, child.incarnation, process.pid))
         if program.first_line:
             self.tell(program.name, self._with_address(program))
@@ -382,7 +376,7 @@ class Supervisor:
         """Report the end of a child whose process has exited, and end what it has started."""
         process = child.process
         assert process is not None
-        _end_group(process)
+        process.end_group()
         for output in list(child.outputs):
             left = REST_BYTES
             while left > 0 and (got := self._read(output)):
@@ -400,11 +394,10 @@ class Supervisor:
             Ended(child.program.name, child.incarnation, code, expected, back_in_s, detail)
         )
 
-    def _reap(self, process: subprocess.Popen[bytes], timeout_s: float | None = None) -> int:
+    def _reap(self, process: Process, timeout_s: float | None = None) -> int:
         """Wait for the end of a child and add its CPU time; return its exit code."""
-        before_s = _cpu_of_children_s()
-        code = process.wait(timeout_s)
-        self._cpu_s += _cpu_of_children_s() - before_s
+        code, cpu_s = process.reap(timeout_s)
+        self._cpu_s += cpu_s
         return code
 
     def _plan_return(self, child: _Child, code: int) -> float | None:
@@ -420,45 +413,10 @@ class Supervisor:
         """Close the pipes of a child that is gone."""
         for output in list(child.outputs):
             self._close(output)
-        if child.life is not None:
-            self._selector.unregister(child.life)
-            os.close(child.life)
-            child.life = None
         assert child.process is not None
-        for stream in (child.process.stdin, child.process.stdout, child.process.stderr):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-
-
-def _life_of(process: subprocess.Popen[bytes]) -> int | None:
-    """A descriptor that is readable once the process has exited; None if the system has none."""
-    try:
-        return os.pidfd_open(process.pid)
-    except (AttributeError, OSError):
-        return None
-
-
-def _has_exited(process: subprocess.Popen[bytes]) -> bool:
-    """True if it has; it stays a zombie, so that nobody else gets its number before `_reap`."""
-    if process.returncode is not None or not hasattr(os, "waitid"):  # macOS has none
-        return process.poll() is not None
-    how = os.WEXITED | os.WNOHANG | os.WNOWAIT
-    try:
-        return os.waitid(os.P_PID, process.pid, how) is not None
-    except ChildProcessError:  # somebody else in this process has waited for it
-        return True
-
-
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill what is left of the process group that a child leads."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def _cpu_of_children_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+        if child.process.life is not None:
+            self._selector.unregister(child.process.life)
+        child.process.let_go()
 
 
 def _understand(output: _Output, line: str) -> Said | Printed:

@@ -11,8 +11,12 @@ modules), ``spaces`` says what a policy sees of them, ``checking`` refuses what 
 from, ``copies`` and ``parallel`` step several, and ``collecting`` makes rollouts of that.
 """
 
-from olaf.rl.learner import Iteration, Learner, LearnerConfig, LearnerError
-from olaf.rl.making import make_learner
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from olaf.rl.learner import Iteration, Learner, LearnerConfig, LearnerError
+    from olaf.rl.making import make_learner
 
 __all__ = [
     "Iteration",
@@ -22,6 +26,14 @@ __all__ = [
     "make_learner",
     "process_environment",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import the name that is asked for: `process_environment` needs no numpy."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = "olaf.rl.making" if name == "make_learner" else "olaf.rl.learner"
+    return getattr(import_module(home), name)
 
 
 def process_environment() -> dict[str, str]:

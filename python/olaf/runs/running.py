@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from olaf.jobs import forking
 from olaf.jobs.settings import Settings
 from olaf.jobs.training import Command, olaf_command
 from olaf.lines import Control
@@ -24,7 +25,8 @@ def start(
     signals: SIGTERM and Ctrl-C end the run, which still writes its files.
     """
     then = _baseline(settings, observe, control)
-    return begin(settings, observe, control, command=command, signals=signals, then=then)
+    with forking.opened():
+        return begin(settings, observe, control, command=command, signals=signals, then=then)
 
 
 def resume(session: Session, settings: Settings, observe: Observe) -> Run:
@@ -32,7 +34,9 @@ def resume(session: Session, settings: Settings, observe: Observe) -> Run:
 
     Raises RunError if a setting cannot change, nothing is left to do, or it could not start.
     """
-    return go_on(session, settings, observe, then=_baseline(settings, observe, session.control))
+    then = _baseline(settings, observe, session.control)
+    with forking.opened():
+        return go_on(session, settings, observe, then=then)
 
 
 def _baseline(settings: Settings, observe: Observe, control: Control) -> Then:
