@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import json
 import os
 import platform
@@ -44,6 +45,7 @@ SAVES = 64
 """Most pending requests for a model; a parent sends one after the other."""
 
 
+@functools.cache
 def clock_here() -> str:
     """Identifies this process's monotonic clock: one per machine and boot."""
     try:

@@ -111,7 +111,7 @@ def test_scalars_are_on_disk_while_the_run_goes(tmp_path: Path) -> None:
     progress = Progress(Settings())
     with Scalars(tmp_path) as scalars:
         deadline = time.monotonic() + 60
-        # A writer of its own thread flushes; nobody closes it.
+        # Nobody closes it: `stands` flushes it now and then.
         while not any(tag == "train/updates" for tag, _, _ in events(tmp_path)):
             assert time.monotonic() < deadline
             progress.samples.append(sample(time.monotonic(), 100))

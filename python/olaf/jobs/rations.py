@@ -47,6 +47,8 @@ class Rations:
         self._pushed = 0
         """Updates that ended incarnations have reported."""
         self._shares: dict[str, _Share] = {}
+        self._is_settled = True
+        """Nothing has happened since `due`, which changes no answer of its own."""
 
     @property
     def are_limited(self) -> bool:
@@ -64,6 +66,7 @@ class Rations:
         name = occurrence.name
         if self._limit is None or name.partition(" ")[0] != WORKER:
             return
+        self._is_settled = False
         match occurrence:
             case Started(_, incarnation):
                 self._return(name)
@@ -77,8 +80,9 @@ class Rations:
 
     def due(self) -> dict[str, int]:
         """The rations that rise now: updates that the worker may push in all, since its start."""
-        if self._limit is None:
+        if self._limit is None or self._is_settled:
             return {}
+        self._is_settled = True
         ready = [(name, share) for name, share in self._shares.items() if share.is_ready]
         # What no worker has pushed yet, shared by those that may push it.
         remaining = self.left + sum(share.unused for _, share in ready)

@@ -199,13 +199,16 @@ class Supervisor:
             timeout_s = 0
         elif dues:
             timeout_s = max(0.0, min(timeout_s, min(dues) - now))
-        lives = [child.process.life for child in self._children.values() if child.process]
-        if None in lives:
+        # The selector tells of the others' end.
+        unseen = [c for c in self._children.values() if c.process and c.process.life is None]
+        if unseen:
             timeout_s = min(timeout_s, LOOK_S)
         for key, _ in self._selector.select(timeout_s):
             if isinstance(key.data, _Output):
                 self._read(key.data)
-        for child in self._children.values():
+            else:
+                unseen.append(key.data)
+        for child in unseen:
             if child.process is not None and child.process.has_exited():
                 self._bury(child)
         now = self._clock()

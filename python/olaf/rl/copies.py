@@ -116,8 +116,9 @@ class InTurn:
         ends: list[End] = []
         for index, action in enumerate(actions):
             observation, reward, over, cut, info = calls[index](action)
-            if type(reward) is not float:
-                reward = self._copies[index].reward(step, reward)
+            if type(reward) is not float:  # numpy's float64 is a float, too, and the usual one
+                is_float = isinstance(reward, float)
+                reward = float(reward) if is_float else self._copies[index].reward(step, reward)
             rewards[turn, index] = reward
             so_far[index] += reward
             if over or cut:

@@ -231,11 +231,11 @@ class Loop:
         """Seconds that the last question took."""
         self._joined_at_s = self._asked_at_s = self._waited_s = 0.0
         self._progress = Progress(worker)
-
-    @property
-    def updates(self) -> int:
+        # What changes several times in a pass; `_noted` brings it into the progress.
+        self.updates = 0
         """Updates pushed so far."""
-        return self._progress.updates
+        self._pushes_at_s: list[float] = []
+        self._network_s = self._reward = 0.0
 
     def join(self) -> int:
         """Join the job and take its model; return the version. Raises the connection's errors."""
@@ -255,7 +255,8 @@ class Loop:
 
     def report(self) -> Progress:
         """The progress so far; the next one holds later episodes and pushes only."""
-        progress = self._progress
+        progress = self._noted()
+        self._pushes_at_s = []
         self._progress = dataclasses.replace(
             progress,
             episode_rewards=(),
@@ -279,7 +280,7 @@ class Loop:
             if progress is not None:
                 return progress
             if not self._is_permitted or (updates is not None and self.updates >= updates):
-                return self._progress
+                return self._noted()
 
     def ask(self) -> float:
         """Before `learn`: ask for the newest model; return the seconds to wait for it.
@@ -334,12 +335,9 @@ class Loop:
         self._connection.push(self._unpushed.sum, reward=reward, weight=self.config.weight)
         self._unpushed.clear()
         self._spent(begin)
-        self._progress = dataclasses.replace(
-            self._progress,
-            updates=self._progress.updates + 1,
-            pushes_at_s=(*self._progress.pushes_at_s, begin),
-            reward=reward,
-        )
+        self.updates += 1
+        self._pushes_at_s.append(begin)
+        self._reward = reward
 
     @property
     def version(self) -> int:
@@ -390,7 +388,7 @@ class Loop:
             seconds_learn=so_far.seconds_learn + learnt.seconds_learn,
             losses=self._losses.taken() if learnt.is_last else {},
         )
-        return self._progress if learnt.is_last else None
+        return self._noted() if learnt.is_last else None
 
     @property
     def _by_pass(self) -> bool:
@@ -409,7 +407,7 @@ class Loop:
 
     def _take_model(self, waited: bool) -> int:
         """Take the answer to a push, or another newer model; return 1 if waiting for one failed."""
-        begin = self._progress.pushes_at_s[-1] if waited else self._clock()
+        begin = self._pushes_at_s[-1] if waited else self._clock()
         waits_s = 0.0 if waited else self.waits_s()
         expects = self.config.wait_for_model_s > 0 and not self._connection.holding()
         if waits_s > 0:
@@ -451,8 +449,18 @@ class Loop:
             kept[...] = part
 
     def _spent(self, begin: float) -> None:
-        seconds = self._progress.seconds_network + self._clock() - begin
-        self._progress = dataclasses.replace(self._progress, seconds_network=seconds)
+        self._network_s += self._clock() - begin
+
+    def _noted(self) -> Progress:
+        """The progress with what has changed since the last `take`."""
+        self._progress = dataclasses.replace(
+            self._progress,
+            updates=self.updates,
+            pushes_at_s=tuple(self._pushes_at_s),
+            reward=self._reward,
+            seconds_network=self._network_s,
+        )
+        return self._progress
 
 
 def work(

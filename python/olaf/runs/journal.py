@@ -144,9 +144,10 @@ def _opens_a_session(following: list[str]) -> bool:
 
 def _written(sample: Sample) -> dict[str, Any]:
     """The fields of a sample, without those that are empty and may be absent."""
-    fields = dataclasses.asdict(sample)
     return {
-        name: value for name, value in fields.items() if value not in ({}, None) or name in _ALWAYS
+        name: value
+        for name, value in vars(sample).items()
+        if value not in ({}, None) or name in _ALWAYS
     }
 
 
