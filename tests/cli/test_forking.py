@@ -27,7 +27,7 @@ CORE = {"listen": "127.0.0.1:0", "upstream": "127.0.0.1:9"}
 TOLD = json.dumps({"core": json.dumps(CORE), "every_s": 60.0})
 
 WITNESS = """
-import json, os, random, sys
+import atexit, json, os, sys
 import gymnasium as gym
 import numpy as np
 
@@ -48,6 +48,7 @@ class Witness(gym.Env):
             "comm": open("/proc/self/comm").read().strip(),
         }
         print("printed by the environment")
+        atexit.register(print, "printed at the end")
         with open("witness.json", "w") as file:
             json.dump(found, file)
 
@@ -104,6 +105,7 @@ def test_a_role_is_as_one_that_was_started_anew(
     pid = heard.of(Started).pid
     heard.of(Printed, text="printed by the environment")
     assert heard.of(Said).message["event"] == "rehearsed"
+    heard.of(Printed, text="printed at the end")
     ended = heard.of(Ended)
     assert (ended.code, ended.expected) == (0, True)
     found = json.loads((tmp_path / "witness.json").read_text())
@@ -126,6 +128,35 @@ def test_each_role_ends_with_its_own_code(supervisor: Supervisor) -> None:
     assert heard.of(Ended, name="version").expected
     wrong = heard.of(Ended, name="wrong")
     assert (wrong.code, wrong.back_in_s) == (Exit.USAGE, None)
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "said"),
+    [
+        ("sys.exit(5)", 5, None),
+        ("sys.exit('not today')", 1, "not today"),
+        ("raise ValueError('odd')", 1, "ValueError: odd"),
+        ("os.kill(os.getpid(), 9)", -9, None),
+    ],
+)
+def test_every_way_out_has_pythons_code(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+    code: int,
+    said: str | None,
+) -> None:
+    from olaf.jobs import fork_server
+
+    (tmp_path / "way.py").write_text(f"import os, sys\n{how}\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("atexit._run_exitfuncs", lambda: None)
+    child = os.fork()
+    if child == 0:
+        with (tmp_path / "said").open("w") as sys.stderr:
+            os._exit(fork_server._ended(fork_server.Task("way", [])))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == code
+    assert said is None or (tmp_path / "said").read_text().strip().endswith(said)
 
 
 def test_a_killed_role_is_named_and_comes_back(supervisor: Supervisor, server: ForkServer) -> None:

@@ -36,9 +36,11 @@ LEARNING = (
     "olaf.cli.main",
     "olaf.cli.roles",
     "olaf.jobs.playing",
+    "olaf.jobs.rehearsing",
     "olaf.jobs.roles",
     "olaf.rl.making",
     "olaf.rl.ppo_numpy",
+    "olaf.rl.seeding",
     "olaf.rl.worker_loop",
 )
 """What every worker imports. Never a module that is run as ``__main__``."""
