@@ -9,6 +9,7 @@ progress, such as a warning or an error, is printed whole at the end. The exit c
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import selectors
@@ -18,13 +19,17 @@ import sys
 import time
 from typing import TextIO
 
-ABOUT = "about 3 minutes on two cores"
-"""Measured in a fresh clone; cargo fetches the crates and compiles all of them."""
+ABOUT = "about 2 minutes on two cores"
+"""A fresh clone on an idle machine: cargo fetches the crates and compiles all of them."""
+ABOUT_S = 120.0
+SHARES = {"olaf-engine": 0.39, "olaf-host": 0.66, "olaf-net": 0.91}
+"""The part of a build on two cores that is over when a crate is compiled. Steps are no measure: the
+last ten of them take more than half of the time."""
 EVERY_S = 15.0
 """Seconds between two lines where nothing can be drawn again."""
 REDRAW_S = 0.5
 
-BAR = re.compile(r"Building \[[=> ]*\] (\d+)/(\d+)")
+BAR = re.compile(r"Building \[[=> ]*\] (\d+)/(\d+)(?:: (.*))?")
 DOWNLOADS = re.compile(r"^ *(Downloading|Downloaded|Updating|Locking|Adding)\b")
 WAITS = re.compile(r"^ *Blocking waiting for file lock")
 # Cargo right-aligns what it does in twelve columns. The others are lines of maturin and of uv.
@@ -47,6 +52,9 @@ class Progress:
         """All crates are compiled, not only some that changed."""
         self.kept: list[str] = []
         """The lines that are no progress."""
+        self._began: set[str] = set()
+        self._passed: dict[str, float | None] = {}
+        """Crates of `SHARES` that are compiled, and the time when a line first said so."""
         self._part, self._phase = "", "starting cargo"
 
     def feed(self, text: str) -> None:
@@ -66,6 +74,7 @@ class Progress:
             if not self.total:
                 self.whole = 2 * done < total
             self.done, self.total, self._phase = done, total, ""
+            self._notice(bar[3] or "")
         elif WAITS.match(line):
             self._phase = "waiting for another cargo in this folder"
         elif DOWNLOADS.match(line):
@@ -73,10 +82,34 @@ class Progress:
         if not QUIET.match(line) and (line or self.kept):
             self.kept.append(line)
 
+    def _notice(self, compiling: str) -> None:
+        """Take in which crates cargo compiles now. The bar has no room for all of them where they
+        are many; those with a share come last, when they are few."""
+        for crate in SHARES:
+            if re.search(rf"\b{crate}(?![\w(-])", compiling):
+                self._began.add(crate)
+            elif crate in self._began and "..." not in compiling:
+                self._passed.setdefault(crate, None)
+
+    def _whole_s(self, elapsed_s: float) -> float:
+        """What the build will take, by what it has taken so far."""
+        estimate, passed = ABOUT_S, 0.0
+        for crate, share in SHARES.items():
+            if crate in self._passed:
+                if self._passed[crate] is None:
+                    self._passed[crate] = elapsed_s
+                estimate, passed = (self._passed[crate] or elapsed_s) / share, share
+        following = [share for share in SHARES.values() if share > passed] or [1.0]
+        return max(estimate, elapsed_s / following[0])
+
     def line(self, elapsed_s: float) -> str:
         """One line that says how far the build is."""
         phase = self._phase or f"{self.done} of {self.total} steps"
-        about = f" of {self._about}" if self._about and (self.whole or not self.total) else ""
+        about = ""
+        if self._about and (self.whole or not self.total):
+            whole_s = self._whole_s(elapsed_s)
+            known = whole_s == ABOUT_S and not self._passed
+            about = f" of {self._about}" if known else f" of about {minutes(whole_s)}"
         return f"building the extension: {phase}, {clock(elapsed_s)}{about}"
 
 
@@ -108,6 +141,15 @@ class Screen:
 def clock(seconds: float) -> str:
     """Minutes and seconds."""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def minutes(seconds: float) -> str:
+    """A number of minutes for people, in halves and then in wholes, rounded up."""
+    halves = max(1, math.ceil(seconds / 30))
+    if halves > 6:
+        halves += halves % 2
+    number = f"{halves / 2:.1f}".removesuffix(".0")
+    return f"{number} minute{'' if halves == 2 else 's'}"
 
 
 def build(argv: list[str], out: TextIO) -> int:

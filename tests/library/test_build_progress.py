@@ -45,8 +45,8 @@ def test_cargos_bar_becomes_one_line() -> None:
     assert progress.line(0) == "building the extension: starting cargo, 0:00 of about 3 minutes"
     for letter in BUILD:  # pieces of any size
         progress.feed(letter)
-    assert progress.line(72) == (
-        "building the extension: 143 of 212 steps, 1:12 of about 3 minutes"
+    assert progress.line(42) == (
+        "building the extension: 143 of 212 steps, 0:42 of about 3 minutes"
     )
     assert progress.kept == []
 
@@ -63,6 +63,43 @@ def test_a_build_of_few_crates_promises_no_minutes() -> None:
     progress = build_extension.Progress("about 3 minutes")
     progress.feed("    Building [========================>   ] 208/212: olaf-py   \r")
     assert progress.line(2) == "building the extension: 208 of 212 steps, 0:02"
+
+
+def bar(done: int, compiling: str) -> str:
+    """Cargo's bar while it compiles these crates."""
+    return f"    Building [=========>      ] {done}/212: {compiling}     \r"
+
+
+def test_the_estimate_follows_what_the_build_has_taken() -> None:
+    progress = build_extension.Progress("about 2 minutes")
+    progress.feed(bar(0, "libc(build.rs)"))
+    assert progress.line(46).endswith("0:46 of about 2 minutes")
+    progress.feed(bar(90, "olaf-engine, syn(build)"))
+    # It is not over at 39 %: so all of it takes more than 60 s / 0.39.
+    assert progress.line(60).endswith("1:00 of about 3 minutes")
+    progress.feed(bar(150, "olaf-host, olaf-engine(test)"))
+    assert progress.line(156).endswith("2:36 of about 7 minutes")
+    # The estimate stands until the next crate ends, or should have ended.
+    assert progress.line(260).endswith("4:20 of about 7 minutes")
+    assert progress.line(300).endswith("5:00 of about 8 minutes")
+    progress.feed(bar(208, "olaf-net"))
+    assert progress.line(310).endswith("5:10 of about 8 minutes")
+    progress.feed(bar(211, "olaf-py"))
+    assert progress.line(420).endswith("7:00 of about 8 minutes")
+    assert progress.line(490).endswith("8:10 of about 9 minutes")
+
+
+def test_minutes_are_rounded_up() -> None:
+    said = [build_extension.minutes(seconds) for seconds in (1, 31, 61, 120, 170, 181, 700)]
+    assert said == [
+        "0.5 minutes",
+        "1 minute",
+        "1.5 minutes",
+        "2 minutes",
+        "3 minutes",
+        "4 minutes",
+        "12 minutes",
+    ]
 
 
 def test_warnings_and_errors_are_kept_whole() -> None:
