@@ -107,7 +107,7 @@ deploy: env-for-tests ## check the systemd units and the Containerfile of deploy
 check: ## run everything that CI runs, and say how long each part took (ALL=1: also what has not changed)
 	@scripts/check $(if $(ALL),--all) test-build \
 		"test-python-all test-browser-if-possible wireshark test-torch \
-		| format lint types pure deploy test-rust-all ns3-if-possible rtl-if-possible fuzz-changed wheel" \
+		| format lint types pure deploy test-rust-all ns3-if-possible build-budget rtl-if-possible fuzz-changed wheel" \
 		test-alone
 
 format: dependencies ## check the formatting
@@ -170,6 +170,10 @@ binaries: ## build olaf-switch and olaf-server, for machines without Python (tar
 
 wheel: env-for-tests ## build the wheel, install it in an empty environment, run olaf there
 	scripts/check-wheel
+
+.PHONY: build-budget
+build-budget: ## check what the release build costs, in time of the processor and bytes
+	@scripts/build-budget
 
 bench: env ## run the benchmarks, each as a ratio to a baseline in the same run
 	scripts/bench
