@@ -1,9 +1,13 @@
 //! Kernels for wider registers.
 
 /// Compiles a kernel for wider registers as well, and takes the widest that the processor has. The
-/// kernel's number is how many lanes of 32 bits four such registers have.
+/// kernel's number is how many lanes of 32 bits four such registers have; a number after the kernel's
+/// name takes the place of the one for AVX-512.
 macro_rules! dispatched {
     ($name:ident, $kernel:ident, ($($argument:ident: $type:ty),*) -> $out:ty) => {
+        dispatched!($name, $kernel, 64, ($($argument: $type),*) -> $out);
+    };
+    ($name:ident, $kernel:ident, $widest:literal, ($($argument:ident: $type:ty),*) -> $out:ty) => {
         #[cfg(target_arch = "x86_64")]
         #[allow(unsafe_code, reason = "code for wider registers is sound only where they are")]
         fn $name($($argument: $type),*) -> $out {
@@ -18,15 +22,15 @@ macro_rules! dispatched {
             #[cfg(has_avx512)]
             #[target_feature(enable = "avx512f")]
             fn widest($($argument: $type),*) -> $out {
-                $kernel::<64>($($argument),*)
+                $kernel::<$widest>($($argument),*)
             }
 
             #[cfg(has_avx512)]
-            if avx512::get() {
+            if $crate::lanes::dispatch::allows(64) && avx512::get() {
                 // SAFETY: the processor was just seen to have AVX-512F, all that this asks for.
                 return unsafe { widest($($argument),*) };
             }
-            if avx2::get() {
+            if $crate::lanes::dispatch::allows(32) && avx2::get() {
                 // SAFETY: the processor was just seen to have AVX2, all that this asks for.
                 return unsafe { wide($($argument),*) };
             }
@@ -41,3 +45,46 @@ macro_rules! dispatched {
 }
 
 pub(super) use dispatched;
+
+/// Whether kernels may use registers so wide that four of them have `lanes` lanes of 32 bits. Always,
+/// outside of tests.
+#[cfg(not(test))]
+#[inline(always)]
+pub(super) const fn allows(_lanes: usize) -> bool {
+    true
+}
+
+#[cfg(test)]
+pub(super) use testing::{allows, with_at_most};
+
+#[cfg(test)]
+mod testing {
+    extern crate std;
+    use core::cell::Cell;
+
+    std::thread_local!(static MOST: Cell<usize> = const { Cell::new(usize::MAX) });
+
+    pub(in super::super) fn allows(lanes: usize) -> bool {
+        lanes <= MOST.get()
+    }
+
+    /// Runs `test` with kernels of at most that width: 16, 32 or 64. A machine would otherwise test
+    /// its own width alone.
+    pub(in super::super) fn with_at_most<T>(lanes: usize, test: impl FnOnce() -> T) -> T {
+        let before = MOST.replace(lanes);
+        let out = test();
+        MOST.set(before);
+        out
+    }
+}
+
+/// The number, which the compiler no longer knows.
+///
+/// A kernel masks with ones from here what it stores. Otherwise the compiler would spoil two kinds of
+/// loops. One that stores what it loaded becomes a call of `memcpy` and a second pass. One that stores
+/// either the lane that is already there or another becomes masked stores (`vmaskmov`), of which a
+/// processor does one in many cycles.
+#[inline(always)]
+pub(super) fn opaque<T>(number: T) -> T {
+    core::hint::black_box(number)
+}

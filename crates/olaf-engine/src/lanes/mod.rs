@@ -4,9 +4,9 @@
 //! little-endian bytes and need no alignment; a datagram at the start of a cache line is the fastest,
 //! because its lanes and those of a sum then lie in their lines alike.
 //!
-//! What is not finite is noticed by adding up everything a kernel writes: an infinity or a NaN
-//! makes such a sum not finite and stays in it, at the cost of one addition a vector. Where that
-//! happens to numbers that are only very large, a second look at each of them decides.
+//! What is not finite is noticed by the largest magnitude of all that a kernel writes, compared as
+//! bits: an infinity or a NaN has more than any number. A maximum of integers does not depend on its
+//! order, so that the compiler makes vectors of these loops by itself.
 
 mod aligned;
 mod buffer;
@@ -20,7 +20,7 @@ pub use aligned::Aligned;
 pub use buffer::Lanes;
 
 use buffer::HEAD;
-use dispatch::dispatched;
+use dispatch::{dispatched, opaque};
 
 const MAGNITUDE: u32 = 0x7fff_ffff;
 const INFINITY: u32 = f32::INFINITY.to_bits();
@@ -28,14 +28,14 @@ const INFINITY: u32 = f32::INFINITY.to_bits();
 /// Whether every lane is a finite number.
 #[must_use]
 pub fn all_finite(incoming: &[u8]) -> bool {
-    looks_finite(incoming) || lanes(incoming).all(f32::is_finite)
+    largest_of(incoming) < INFINITY
 }
 
 /// Writes `incoming` into `out`, which takes its length; whether all of it is finite. `out` is
 /// garbage where it is not.
 pub fn copy(out: &mut Lanes, incoming: &[u8]) -> bool {
     out.resize(incoming.len() / 4);
-    copy_lanes(out, incoming) || out.iter().all(|lane| lane.is_finite())
+    copy_lanes(out, incoming) < INFINITY
 }
 
 /// Writes `have + incoming` into `out`, which takes their length; whether all of it is finite.
@@ -50,13 +50,38 @@ pub fn copy(out: &mut Lanes, incoming: &[u8]) -> bool {
 pub fn add(out: &mut Lanes, have: &[f32], incoming: &[u8]) -> bool {
     assert_eq!(incoming.len(), have.len() * 4, "callers compare the lengths first");
     out.resize(have.len());
-    add_lanes(out, have, incoming) || out.iter().all(|lane| lane.is_finite())
+    add_lanes(out, have, incoming) < INFINITY
+}
+
+/// Does what [`copy`] does, and returns what [`length`] returns for `incoming`, to the last bit, in one
+/// pass. None where a lane is not finite; `out` is garbage then.
+pub fn copy_and_length(out: &mut Lanes, incoming: &[u8]) -> Option<f64> {
+    out.resize(incoming.len() / 4);
+    let (largest, squares) = copy_and_square(out, incoming);
+    (largest < INFINITY).then(|| length_of(squares, incoming))
+}
+
+/// Does what [`add`] does, and returns what [`length`] returns for `incoming`, to the last bit, in one
+/// pass. None where a lane of the sum is not finite; `out` is garbage then, and `have` is as it was.
+///
+/// # Panics
+/// When `incoming` is not four bytes for each lane of `have`.
+#[inline]
+pub fn add_and_length(out: &mut Lanes, have: &[f32], incoming: &[u8]) -> Option<f64> {
+    assert_eq!(incoming.len(), have.len() * 4, "callers compare the lengths first");
+    out.resize(have.len());
+    let (largest, squares) = add_and_square(out, have, incoming);
+    (largest < INFINITY).then(|| length_of(squares, incoming))
 }
 
 /// The length of the lanes as a vector; not finite where a lane is not.
 #[must_use]
 pub fn length(incoming: &[u8]) -> f64 {
-    let sum = sum_of_squares(incoming);
+    length_of(sum_of_squares(incoming), incoming)
+}
+
+/// The length of lanes whose squares have that sum.
+fn length_of(sum: f64, incoming: &[u8]) -> f64 {
     // The squares of very large lanes do not fit a float32. Those of lanes below 1e-22 are 0, and so is
     // the length of an update of such lanes: nothing depends on it, and a flood of zeros costs no more.
     let fits = sum < 1e30;
@@ -64,120 +89,152 @@ pub fn length(incoming: &[u8]) -> f64 {
     libm::sqrt(if fits { sum } else { slow() })
 }
 
-dispatched!(sum_of_squares, squares_loop, (incoming: &[u8]) -> f64);
-dispatched!(add_lanes, add_loop, (out: &mut [f32], have: &[f32], incoming: &[u8]) -> bool);
-dispatched!(copy_lanes, copy_loop, (out: &mut [f32], incoming: &[u8]) -> bool);
-dispatched!(looks_finite, look_loop, (incoming: &[u8]) -> bool);
+dispatched!(sum_of_squares, squares_loop, 32, (incoming: &[u8]) -> f64);
+dispatched!(add_lanes, add_loop, (out: &mut [f32], have: &[f32], incoming: &[u8]) -> u32);
+dispatched!(add_and_square, add_and_square_loop, 32, (out: &mut [f32], have: &[f32], incoming: &[u8]) -> (u32, f64));
+dispatched!(copy_lanes, copy_loop, (out: &mut [f32], incoming: &[u8]) -> u32);
+dispatched!(copy_and_square, copy_and_square_loop, 32, (out: &mut [f32], incoming: &[u8]) -> (u32, f64));
+dispatched!(largest_of, look_loop, (incoming: &[u8]) -> u32);
 
-/// Adds the head, long strides, short strides and the rest; see [`cuts`].
-#[inline(always)]
-fn add_loop<const N: usize>(out: &mut [f32], have: &[f32], incoming: &[u8]) -> bool {
-    let incoming = incoming.as_chunks::<4>().0;
-    let mut sums = [0f32; N];
-    let [a, b, c] = cuts::<N>(out.len());
-    add_strides::<HEAD, N>(&mut out[..a], &have[..a], &incoming[..a], &mut sums);
-    add_strides::<N, N>(&mut out[a..b], &have[a..b], &incoming[a..b], &mut sums);
-    add_strides::<HEAD, N>(&mut out[b..c], &have[b..c], &incoming[b..c], &mut sums);
-    for ((out, have), incoming) in out[c..].iter_mut().zip(&have[c..]).zip(&incoming[c..]) {
-        *out = have + f32::from_le_bytes(*incoming);
-    }
-    largest(&sums).max(largest(&out[c..])) < INFINITY
+/// Lanes that a kernel does by themselves, so that each vector after them lies in one cache line. A
+/// vector of AVX-512 is a line long; a shorter one lies in one line anyway (see [`Lanes`]).
+const fn head<const N: usize>(len: usize) -> usize {
+    if N < 64 || len < HEAD { 0 } else { HEAD }
 }
 
-/// Adds `M` lanes at once. `N` lanes are four registers: their additions need not wait for each
-/// other.
+/// Adds; the largest magnitude of the sum, as bits.
 #[inline(always)]
-fn add_strides<const M: usize, const N: usize>(
+fn add_loop<const N: usize>(out: &mut [f32], have: &[f32], incoming: &[u8]) -> u32 {
+    let incoming = incoming.as_chunks::<4>().0;
+    let at = head::<N>(out.len());
+    let first = add_each(&mut out[..at], &have[..at], &incoming[..at]);
+    first.max(add_each(&mut out[at..], &have[at..], &incoming[at..]))
+}
+
+#[inline(always)]
+fn add_each(out: &mut [f32], have: &[f32], incoming: &[[u8; 4]]) -> u32 {
+    let mut largest = 0;
+    for ((out, have), incoming) in out.iter_mut().zip(have).zip(incoming) {
+        *out = have + f32::from_le_bytes(*incoming);
+        largest = largest.max(out.to_bits() & MAGNITUDE);
+    }
+    largest
+}
+
+/// Copies; the largest magnitude, as bits.
+#[inline(always)]
+fn copy_loop<const N: usize>(out: &mut [f32], incoming: &[u8]) -> u32 {
+    let incoming = incoming.as_chunks::<4>().0;
+    let at = head::<N>(out.len());
+    let first = copy_each(&mut out[..at], &incoming[..at]);
+    first.max(copy_each(&mut out[at..], &incoming[at..]))
+}
+
+#[inline(always)]
+fn copy_each(out: &mut [f32], incoming: &[[u8; 4]]) -> u32 {
+    let all = opaque(u32::MAX);
+    let mut largest = 0;
+    for (out, incoming) in out.iter_mut().zip(incoming) {
+        let bits = u32::from_le_bytes(*incoming) & all;
+        *out = f32::from_bits(bits);
+        largest = largest.max(bits & MAGNITUDE);
+    }
+    largest
+}
+
+/// Adds; the largest magnitude of the sum, as bits, and the sum of the squares of what came in.
+#[inline(always)]
+fn add_and_square_loop<const N: usize>(
     out: &mut [f32],
     have: &[f32],
-    incoming: &[[u8; 4]],
-    sums: &mut [f32; N],
-) {
-    let have = have.as_chunks::<M>().0;
-    let strides = out.as_chunks_mut::<M>().0.iter_mut().zip(have);
-    for ((out, have), incoming) in strides.zip(incoming.as_chunks::<M>().0) {
-        for i in 0..M {
-            let sum = have[i] + f32::from_le_bytes(incoming[i]);
-            out[i] = sum;
-            sums[i] += sum;
-        }
-    }
-}
-
-#[inline(always)]
-fn copy_loop<const N: usize>(out: &mut [f32], incoming: &[u8]) -> bool {
-    let incoming = incoming.as_chunks::<4>().0;
-    let mut sums = [0f32; N];
-    let [a, b, c] = cuts::<N>(out.len());
-    copy_strides::<HEAD, N>(&mut out[..a], &incoming[..a], &mut sums);
-    copy_strides::<N, N>(&mut out[a..b], &incoming[a..b], &mut sums);
-    copy_strides::<HEAD, N>(&mut out[b..c], &incoming[b..c], &mut sums);
-    for (out, incoming) in out[c..].iter_mut().zip(&incoming[c..]) {
-        *out = f32::from_le_bytes(*incoming);
-    }
-    largest(&sums).max(largest(&out[c..])) < INFINITY
-}
-
-#[inline(always)]
-fn copy_strides<const M: usize, const N: usize>(
-    out: &mut [f32],
-    incoming: &[[u8; 4]],
-    sums: &mut [f32; N],
-) {
-    let strides = incoming.as_chunks::<M>().0;
-    for (out, incoming) in out.as_chunks_mut::<M>().0.iter_mut().zip(strides) {
-        for i in 0..M {
-            let lane = f32::from_le_bytes(incoming[i]);
-            out[i] = lane;
-            sums[i] += lane;
-        }
-    }
-}
-
-/// Where the parts of a kernel end: the head, which is the lanes before the first whole cache line,
-/// strides of `N` lanes, and strides as short as the head. Fewer lanes remain.
-///
-/// Example: with 8 lanes in the head and strides of 64, 2,240 lanes are 8, 34 times 64, and 7 times
-/// 8.
-#[inline(always)]
-const fn cuts<const N: usize>(len: usize) -> [usize; 3] {
-    if len < HEAD {
-        return [0; 3];
-    }
-    [HEAD, HEAD + (len - HEAD) / N * N, len / HEAD * HEAD]
-}
-
-#[inline(always)]
-fn look_loop<const N: usize>(incoming: &[u8]) -> bool {
-    let mut sums = [0f32; N];
-    let (strides, rest) = incoming.as_chunks::<4>().0.as_chunks::<N>();
-    for incoming in strides {
+    incoming: &[u8],
+) -> (u32, f64) {
+    let (mut largest, mut squares) = ([0; N], [0f32; N]);
+    let (out, out_rest) = out.as_chunks_mut::<N>();
+    let (have, have_rest) = have.as_chunks::<N>();
+    let (incoming, rest) = incoming.as_chunks::<4>().0.as_chunks::<N>();
+    for ((out, have), incoming) in out.iter_mut().zip(have).zip(incoming) {
         for i in 0..N {
-            sums[i] += f32::from_le_bytes(incoming[i]);
+            let lane = f32::from_le_bytes(incoming[i]);
+            let sum = have[i] + lane;
+            out[i] = sum;
+            largest[i] = largest[i].max(sum.to_bits() & MAGNITUDE);
+            squares[i] += lane * lane;
         }
     }
-    for (incoming, sum) in rest.iter().zip(&mut sums) {
-        *sum += f32::from_le_bytes(*incoming);
+    let long = largest.iter().fold(0, |a: u32, b| a.max(*b));
+    square_rest(rest, &mut squares);
+    (long.max(add_each(out_rest, have_rest, rest)), total(&squares))
+}
+
+/// Copies; the largest magnitude, as bits, and the sum of the squares.
+#[inline(always)]
+fn copy_and_square_loop<const N: usize>(out: &mut [f32], incoming: &[u8]) -> (u32, f64) {
+    let all = opaque(u32::MAX);
+    let (mut largest, mut squares) = ([0; N], [0f32; N]);
+    let (out, out_rest) = out.as_chunks_mut::<N>();
+    let (incoming, rest) = incoming.as_chunks::<4>().0.as_chunks::<N>();
+    for (out, incoming) in out.iter_mut().zip(incoming) {
+        for i in 0..N {
+            let bits = u32::from_le_bytes(incoming[i]) & all;
+            let lane = f32::from_bits(bits);
+            out[i] = lane;
+            largest[i] = largest[i].max(bits & MAGNITUDE);
+            squares[i] += lane * lane;
+        }
     }
-    largest(&sums) < INFINITY
+    let long = largest.iter().fold(0, |a: u32, b| a.max(*b));
+    square_rest(rest, &mut squares);
+    (long.max(copy_each(out_rest, rest)), total(&squares))
+}
+
+#[inline(always)]
+fn look_loop<const N: usize>(incoming: &[u8]) -> u32 {
+    let lanes = incoming.as_chunks::<4>().0.iter();
+    lanes.fold(0, |largest, lane| largest.max(u32::from_le_bytes(*lane) & MAGNITUDE))
 }
 
 #[inline(always)]
 fn squares_loop<const N: usize>(incoming: &[u8]) -> f64 {
-    let mut sums = [0f32; N];
-    let (strides, rest) = incoming.as_chunks::<4>().0.as_chunks::<N>();
+    let mut squares = [0f32; N];
+    add_squares::<N>(incoming.as_chunks::<4>().0, &mut squares);
+    total(&squares)
+}
+
+/// Adds the square of lane `i` to sum `i % N`.
+#[inline(always)]
+fn add_squares<const N: usize>(incoming: &[[u8; 4]], squares: &mut [f32; N]) {
+    let (strides, rest) = incoming.as_chunks::<N>();
     for incoming in strides {
         for i in 0..N {
             let lane = f32::from_le_bytes(incoming[i]);
-            sums[i] += lane * lane;
+            squares[i] += lane * lane;
         }
     }
-    for (incoming, sum) in rest.iter().zip(&mut sums) {
-        let lane = f32::from_le_bytes(*incoming);
-        *sum += lane * lane;
+    square_rest(rest, squares);
+}
+
+/// Adds the squares of fewer than `N` lanes, eight at once.
+#[inline(always)]
+fn square_rest<const N: usize>(rest: &[[u8; 4]], squares: &mut [f32; N]) {
+    // A compiler that knows how few lanes remain takes masked loads and stores for them.
+    let long = opaque(rest.len() / 8 * 8);
+    for (squares, lanes) in squares.chunks_exact_mut(8).zip(rest.as_chunks::<8>().0) {
+        for (square, lane) in squares.iter_mut().zip(lanes) {
+            let lane = f32::from_le_bytes(*lane);
+            *square += lane * lane;
+        }
     }
+    for (square, lane) in squares.iter_mut().zip(rest).skip(long) {
+        let lane = f32::from_le_bytes(*lane);
+        *square += lane * lane;
+    }
+}
+
+#[inline(always)]
+fn total<const N: usize>(squares: &[f32; N]) -> f64 {
     // Halves, not one after the other: a sum that waits for the one before takes as long as the lanes.
-    let (mut sums, mut left) = (sums.map(f64::from), N);
+    let (mut sums, mut left) = (squares.map(f64::from), N);
     while left > 1 {
         left /= 2;
         for i in 0..left {
@@ -200,6 +257,7 @@ fn lanes(bytes: &[u8]) -> impl Iterator<Item = f32> {
 
 #[cfg(test)]
 mod tests {
+    use super::dispatch::with_at_most;
     use super::*;
     use alloc::vec::Vec;
     use proptest::prelude::*;
@@ -240,15 +298,46 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn one_pass_is_two_passes_to_the_last_bit(
+            pairs in prop::collection::vec((-1e30f32..1e30, prop_oneof![-1e3f32..1e3, -1e3f32..1e3, any::<f32>()]), 0..300),
+            width in prop::sample::select(alloc::vec![16, 32, 64]),
+        ) {
+            let (have, incoming): (Vec<f32>, Vec<f32>) = pairs.iter().copied().unzip();
+            let incoming = bytes(&incoming);
+            with_at_most(width, || {
+                let (mut one, mut two) = (Lanes::default(), Lanes::default());
+                let length = add_and_length(&mut one, &have, &incoming);
+                let expected = add(&mut two, &have, &incoming).then(|| super::length(&incoming));
+                prop_assert_eq!(length.map(f64::to_bits), expected.map(f64::to_bits));
+                prop_assert_eq!(bytes(&one), bytes(&two));
+
+                let length = copy_and_length(&mut one, &incoming);
+                let expected = copy(&mut two, &incoming).then(|| super::length(&incoming));
+                prop_assert_eq!(length.map(f64::to_bits), expected.map(f64::to_bits));
+                prop_assert_eq!(bytes(&one), bytes(&two));
+                Ok(())
+            })?;
+        }
+    }
+
     #[test]
     fn one_bad_lane_anywhere_is_noticed() {
         for at in 0..100 {
             for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
                 let mut lanes = alloc::vec![1.0f32; 100];
                 lanes[at] = bad;
-                assert!(!add(&mut Lanes::default(), &[1.0; 100], &bytes(&lanes)), "{bad} at {at}");
-                assert!(!copy(&mut Lanes::default(), &bytes(&lanes)), "{bad} at {at}");
-                assert!(!all_finite(&bytes(&lanes)), "{bad} at {at}");
+                let (mut out, lanes) = (Lanes::default(), bytes(&lanes));
+                for width in [16, 32, 64] {
+                    with_at_most(width, || {
+                        assert!(!add(&mut out, &[1.0; 100], &lanes), "{bad} at {at}");
+                        assert!(!copy(&mut out, &lanes), "{bad} at {at}");
+                        assert!(!all_finite(&lanes), "{bad} at {at}");
+                        assert_eq!(add_and_length(&mut out, &[1.0; 100], &lanes), None);
+                        assert_eq!(copy_and_length(&mut out, &lanes), None);
+                    });
+                }
             }
         }
     }

@@ -8,9 +8,13 @@
 //! A sum of integers wraps. Of minimum and maximum a NaN wins, as in `PyTorch`: a worker whose lanes
 //! went wrong is not hidden by the others.
 
+use super::dispatch::{dispatched, opaque};
 use super::half::{BF16_OVERFLOW, F16_OVERFLOW, round_bf16, round_f16, widen_bf16, widen_f16};
-use super::{Aligned, INFINITY, MAGNITUDE, dispatch::dispatched, largest};
+use super::{Aligned, INFINITY, MAGNITUDE};
 use olaf_wire::reduce::{LaneType, Operator};
+
+const F16_INFINITY: i16 = 0x7c00;
+const BF16_INFINITY: i16 = 0x7f80;
 
 /// Bytes of a lane while it is summed.
 #[must_use]
@@ -24,7 +28,7 @@ pub const fn bytes_in_sum(lane_type: LaneType) -> usize {
 /// Begins a sum with the lanes of its first piece; whether all of them are finite.
 pub fn begin(sum: &mut Aligned, lane_type: LaneType, incoming: &[u8]) -> bool {
     sum.resize(incoming.len() / lane_type.bytes() * bytes_in_sum(lane_type));
-    begin_lanes(sum, incoming, lane_type) || all_finite(lane_type, incoming)
+    begin_lanes(sum, incoming, lane_type)
 }
 
 /// Takes lanes into a sum. Whether all is finite: of a sum the lanes with the incoming ones, of a
@@ -37,23 +41,15 @@ pub fn combine(sum: &mut [u8], lane_type: LaneType, operator: Operator, incoming
     let lanes = incoming.len() / lane_type.bytes();
     assert_eq!(sum.len(), lanes * bytes_in_sum(lane_type), "callers compare the lengths first");
     combine_lanes(sum, incoming, lane_type, operator)
-        || match operator {
-            Operator::Sum => fits(sum, INFINITY),
-            Operator::Min | Operator::Max | Operator::Broadcast => all_finite(lane_type, incoming),
-        }
 }
 
 /// Whether every lane on the wire is a finite number. Integers are.
 #[must_use]
 pub fn all_finite(lane_type: LaneType, incoming: &[u8]) -> bool {
-    let halves = |exponent: u16| {
-        let mut halves = incoming.as_chunks::<2>().0.iter();
-        halves.all(|half| u16::from_le_bytes(*half) & exponent != exponent)
-    };
     match lane_type {
         LaneType::F32 => super::all_finite(incoming),
-        LaneType::F16 => halves(0x7c00),
-        LaneType::Bf16 => halves(0x7f80),
+        LaneType::F16 => halves_fit(incoming, F16_INFINITY),
+        LaneType::Bf16 => halves_fit(incoming, BF16_INFINITY),
         LaneType::I32 | LaneType::I64 => true,
     }
 }
@@ -83,15 +79,18 @@ dispatched!(begin_lanes, begin_loop, (sum: &mut [u8], incoming: &[u8], lane_type
 dispatched!(combine_lanes, combine_loop, (sum: &mut [u8], incoming: &[u8], lane_type: LaneType, operator: Operator) -> bool);
 dispatched!(write_lanes, write_loop, (sum: &[u8], out: &mut [u8], lane_type: LaneType) -> ());
 dispatched!(fits, fits_loop, (sum: &[u8], limit: u32) -> bool);
+dispatched!(halves_fit, halves_fit_loop, (halves: &[u8], limit: i16) -> bool);
 
 #[inline(always)]
 fn begin_loop<const N: usize>(sum: &mut [u8], incoming: &[u8], lane_type: LaneType) -> bool {
+    let all = opaque(u32::MAX);
+    let f32_of = |bytes| f32::from_bits(u32::from_le_bytes(bytes) & all);
     // The sum's old lanes count for nothing.
     let first = |_: f32, incoming: f32| (incoming, incoming);
     match lane_type {
-        LaneType::F32 => floats::<N, 4>(sum, incoming, f32::from_le_bytes, first),
-        LaneType::F16 => floats::<N, 2>(sum, incoming, f16_of, first),
-        LaneType::Bf16 => floats::<N, 2>(sum, incoming, bf16_of, first),
+        LaneType::F32 => floats(sum, incoming, f32_of, first),
+        LaneType::F16 => floats(sum, incoming, f16_of, first),
+        LaneType::Bf16 => floats(sum, incoming, bf16_of, first),
         LaneType::I32 | LaneType::I64 => {
             sum.copy_from_slice(incoming);
             true
@@ -106,41 +105,46 @@ fn combine_loop<const N: usize>(
     lane_type: LaneType,
     operator: Operator,
 ) -> bool {
+    let all = opaque(-1);
     match lane_type {
-        LaneType::F32 => float_loop::<N, 4>(sum, incoming, f32::from_le_bytes, operator),
-        LaneType::F16 => float_loop::<N, 2>(sum, incoming, f16_of, operator),
-        LaneType::Bf16 => float_loop::<N, 2>(sum, incoming, bf16_of, operator),
+        LaneType::F32 => float_loop(sum, incoming, f32::from_le_bytes, operator),
+        LaneType::F16 => float_loop(sum, incoming, f16_of, operator),
+        LaneType::Bf16 => float_loop(sum, incoming, bf16_of, operator),
         LaneType::I32 => integers::<4, i32>(
             sum,
             incoming,
             operator,
             (i32::from_le_bytes, i32::to_le_bytes, i32::wrapping_add),
+            |lane| lane,
         ),
         LaneType::I64 => integers::<8, i64>(
             sum,
             incoming,
             operator,
             (i64::from_le_bytes, i64::to_le_bytes, i64::wrapping_add),
+            // There is no instruction for the larger one of two i64.
+            |lane| lane & all,
         ),
     }
 }
 
 #[inline(always)]
-fn float_loop<const N: usize, const W: usize>(
+fn float_loop<const W: usize>(
     sum: &mut [u8],
     incoming: &[u8],
     lane_of: impl Fn([u8; W]) -> f32,
     operator: Operator,
 ) -> bool {
     match operator {
-        Operator::Sum => {
-            floats::<N, W>(sum, incoming, lane_of, |have, new| (have + new, have + new))
-        }
-        Operator::Min => floats::<N, W>(sum, incoming, lane_of, |have, new| {
-            (if have < new || have.is_nan() { have } else { new }, new)
+        Operator::Sum => floats(sum, incoming, lane_of, |have, new| (have + new, have + new)),
+        // A constant NaN, not the one of the sum: the compiler would store that one with masks.
+        Operator::Min => floats(sum, incoming, lane_of, |have, new| {
+            let less = if have < new { have } else { new };
+            (if have.is_nan() { f32::NAN } else { less }, new)
         }),
-        Operator::Max => floats::<N, W>(sum, incoming, lane_of, |have, new| {
-            (if have > new || have.is_nan() { have } else { new }, new)
+        Operator::Max => floats(sum, incoming, lane_of, |have, new| {
+            let more = if have > new { have } else { new };
+            (if have.is_nan() { f32::NAN } else { more }, new)
         }),
         // A broadcast is its first piece.
         Operator::Broadcast => true,
@@ -149,50 +153,21 @@ fn float_loop<const N: usize, const W: usize>(
 
 /// Combines the lanes of a sum, which are f32, with incoming ones of `W` bytes. `combine` returns the
 /// new lane, and the number that must be finite.
-///
-/// Long strides of `N` lanes come first: these are four registers, whose additions need not wait for
-/// each other. Then come strides of one cache line, and lanes alone.
 #[inline(always)]
-fn floats<const N: usize, const W: usize>(
+fn floats<const W: usize>(
     sum: &mut [u8],
     incoming: &[u8],
     lane_of: impl Fn([u8; W]) -> f32,
     combine: impl Fn(f32, f32) -> (f32, f32),
 ) -> bool {
-    let mut noticed = [0f32; N];
-    let (strides, rest) = sum.as_chunks_mut::<4>().0.as_chunks_mut::<N>();
-    let (incoming, incoming_rest) = incoming.as_chunks::<W>().0.as_chunks::<N>();
-    for (sum, incoming) in strides.iter_mut().zip(incoming) {
-        stride(sum, incoming, &mut noticed, &lane_of, &combine);
+    let mut largest = 0;
+    let lanes = sum.as_chunks_mut::<4>().0.iter_mut();
+    for (sum, incoming) in lanes.zip(incoming.as_chunks::<W>().0) {
+        let (lane, look_at) = combine(f32::from_le_bytes(*sum), lane_of(*incoming));
+        *sum = lane.to_le_bytes();
+        largest = largest.max(look_at.to_bits() & MAGNITUDE);
     }
-    let (strides, rest) = rest.as_chunks_mut::<16>();
-    let (incoming, incoming_rest) = incoming_rest.as_chunks::<16>();
-    for (sum, incoming) in strides.iter_mut().zip(incoming) {
-        let noticed = noticed.first_chunk_mut().expect("a stride is a line or more");
-        stride(sum, incoming, noticed, &lane_of, &combine);
-    }
-    let (rest, _) = rest.as_chunks_mut::<1>();
-    let (incoming, _) = incoming_rest.as_chunks::<1>();
-    for (sum, incoming) in rest.iter_mut().zip(incoming) {
-        let noticed = noticed.first_chunk_mut().expect("a stride is a lane or more");
-        stride(sum, incoming, noticed, &lane_of, &combine);
-    }
-    largest(&noticed) < INFINITY
-}
-
-#[inline(always)]
-fn stride<const M: usize, const W: usize>(
-    sum: &mut [[u8; 4]; M],
-    incoming: &[[u8; W]; M],
-    noticed: &mut [f32; M],
-    lane_of: &impl Fn([u8; W]) -> f32,
-    combine: &impl Fn(f32, f32) -> (f32, f32),
-) {
-    for i in 0..M {
-        let (lane, look_at) = combine(f32::from_le_bytes(sum[i]), lane_of(incoming[i]));
-        sum[i] = lane.to_le_bytes();
-        noticed[i] += look_at;
-    }
+    largest < INFINITY
 }
 
 /// How integers of `W` bytes are read, written and added.
@@ -204,12 +179,14 @@ fn integers<const W: usize, T: Copy + Ord>(
     incoming: &[u8],
     operator: Operator,
     (read, write, add): Integer<W, T>,
+    masked: impl Fn(T) -> T,
 ) -> bool {
     let lanes = sum.as_chunks_mut::<W>().0.iter_mut().zip(incoming.as_chunks::<W>().0);
+    let lanes = lanes.map(|(sum, new)| (read(*sum), read(*new), sum));
     match operator {
-        Operator::Sum => lanes.for_each(|(sum, new)| *sum = write(add(read(*sum), read(*new)))),
-        Operator::Min => lanes.for_each(|(sum, new)| *sum = write(read(*sum).min(read(*new)))),
-        Operator::Max => lanes.for_each(|(sum, new)| *sum = write(read(*sum).max(read(*new)))),
+        Operator::Sum => lanes.for_each(|(have, new, sum)| *sum = write(add(have, new))),
+        Operator::Min => lanes.for_each(|(have, new, sum)| *sum = write(masked(have.min(new)))),
+        Operator::Max => lanes.for_each(|(have, new, sum)| *sum = write(masked(have.max(new)))),
         // A broadcast is its first piece.
         Operator::Broadcast => {}
     }
@@ -237,6 +214,13 @@ fn halves(sum: &[u8], out: &mut [u8], round: impl Fn(f32) -> u16) {
 fn fits_loop<const N: usize>(sum: &[u8], limit: u32) -> bool {
     let lanes = sum.as_chunks::<4>().0.iter();
     lanes.fold(0, |largest, lane| largest.max(u32::from_le_bytes(*lane) & MAGNITUDE)) < limit
+}
+
+/// Whether every magnitude is less than that of these bits.
+#[inline(always)]
+fn halves_fit_loop<const N: usize>(halves: &[u8], limit: i16) -> bool {
+    let halves = halves.as_chunks::<2>().0.iter();
+    halves.fold(0, |largest, half| largest.max(i16::from_le_bytes(*half) & i16::MAX)) < limit
 }
 
 #[inline(always)]
