@@ -58,10 +58,9 @@ pub(super) const fn widen_bf16(half: u16) -> f32 {
 pub(super) const fn round_bf16(lane: f32) -> u16 {
     let bits = lane.to_bits();
     let odd = (bits >> 16) & 1;
-    let rounded = bits.wrapping_add(0x7fff + odd) >> 16;
     // A NaN stays one, whatever its lower half was.
-    let nan = (bits >> 16) | 0x40;
-    (if bits & !SIGN > INFINITY { nan } else { rounded }) as u16
+    let rounded = if lane.is_nan() { bits | 0x40_0000 } else { bits.wrapping_add(0x7fff + odd) };
+    (rounded >> 16) as u16
 }
 
 #[cfg(test)]

@@ -6,11 +6,14 @@
 //!
 //! What is not finite is noticed by the largest magnitude of all that a kernel writes, compared as
 //! bits: an infinity or a NaN has more than any number. A maximum of integers does not depend on its
-//! order, so that the compiler makes vectors of these loops by itself.
+//! order, so that the compiler makes vectors of these loops by itself. `scripts/check-kernels` looks at
+//! the machine code.
 
 mod aligned;
 mod buffer;
 mod dispatch;
+#[cfg_attr(not(target_arch = "x86_64"), path = "no_f16c.rs")]
+mod f16c;
 pub mod fixed;
 mod half;
 pub mod saturating;
@@ -338,6 +341,18 @@ mod tests {
                         assert_eq!(copy_and_length(&mut out, &lanes), None);
                     });
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn each_lane_counts_once_in_a_length() {
+        for count in 0..150 {
+            // The squares and their sums are exact.
+            let lanes: Vec<f32> = (1..=count).map(|lane| lane as f32).collect();
+            let exact = libm::sqrt((count * (count + 1) * (2 * count + 1) / 6) as f64);
+            for width in [16, 32, 64] {
+                assert_eq!(with_at_most(width, || length(&bytes(&lanes))), exact, "{count} lanes");
             }
         }
     }

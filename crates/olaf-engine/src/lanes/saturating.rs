@@ -3,7 +3,7 @@
 //! The largest and the smallest number stand for "a sum ran over here": nothing that is added later
 //! brings such a lane back, so that the server notices it.
 
-use super::dispatch::dispatched;
+use super::dispatch::{dispatched, opaque};
 
 /// Whether a lane ran over, or was too large from the beginning.
 #[must_use]
@@ -35,15 +35,9 @@ dispatched!(add_lanes, add_loop, (sum: &mut [i32], incoming: &[u8]) -> ());
 
 #[inline(always)]
 fn add_loop<const N: usize>(sum: &mut [i32], incoming: &[u8]) {
-    let (strides, rest) = sum.as_chunks_mut::<N>();
-    let (incoming, incoming_rest) = incoming.as_chunks::<4>().0.as_chunks::<N>();
-    for (sum, incoming) in strides.iter_mut().zip(incoming) {
-        for i in 0..N {
-            sum[i] = sticky(sum[i], i32::from_be_bytes(incoming[i]));
-        }
-    }
-    for (sum, incoming) in rest.iter_mut().zip(incoming_rest) {
-        *sum = sticky(*sum, i32::from_be_bytes(*incoming));
+    let all = opaque(-1);
+    for (sum, incoming) in sum.iter_mut().zip(incoming.as_chunks::<4>().0) {
+        *sum = sticky(*sum, i32::from_be_bytes(*incoming)) & all;
     }
 }
 

@@ -9,6 +9,7 @@
 //! went wrong is not hidden by the others.
 
 use super::dispatch::{dispatched, opaque};
+use super::f16c::F16c;
 use super::half::{BF16_OVERFLOW, F16_OVERFLOW, round_bf16, round_f16, widen_bf16, widen_f16};
 use super::{Aligned, INFINITY, MAGNITUDE};
 use olaf_wire::reduce::{LaneType, Operator};
@@ -28,7 +29,10 @@ pub const fn bytes_in_sum(lane_type: LaneType) -> usize {
 /// Begins a sum with the lanes of its first piece; whether all of them are finite.
 pub fn begin(sum: &mut Aligned, lane_type: LaneType, incoming: &[u8]) -> bool {
     sum.resize(incoming.len() / lane_type.bytes() * bytes_in_sum(lane_type));
-    begin_lanes(sum, incoming, lane_type)
+    match f16c(lane_type) {
+        Some(f16c) => f16c.begin(sum, incoming),
+        None => begin_lanes(sum, incoming, lane_type),
+    }
 }
 
 /// Takes lanes into a sum. Whether all is finite: of a sum the lanes with the incoming ones, of a
@@ -40,7 +44,10 @@ pub fn begin(sum: &mut Aligned, lane_type: LaneType, incoming: &[u8]) -> bool {
 pub fn combine(sum: &mut [u8], lane_type: LaneType, operator: Operator, incoming: &[u8]) -> bool {
     let lanes = incoming.len() / lane_type.bytes();
     assert_eq!(sum.len(), lanes * bytes_in_sum(lane_type), "callers compare the lengths first");
-    combine_lanes(sum, incoming, lane_type, operator)
+    match f16c(lane_type) {
+        Some(f16c) => f16c.combine(sum, incoming, operator),
+        None => combine_lanes(sum, incoming, lane_type, operator),
+    }
 }
 
 /// Whether every lane on the wire is a finite number. Integers are.
@@ -72,7 +79,15 @@ pub fn rounds_to_finite(sum: &[u8], lane_type: LaneType) -> bool {
 pub fn write(sum: &[u8], lane_type: LaneType, out: &mut [u8]) {
     let lanes = sum.len() / bytes_in_sum(lane_type);
     assert_eq!(out.len(), lanes * lane_type.bytes(), "callers ask for the length first");
-    write_lanes(sum, out, lane_type);
+    match f16c(lane_type) {
+        Some(f16c) => f16c.write(sum, out),
+        None => write_lanes(sum, out, lane_type),
+    }
+}
+
+/// The kernels that take the place of the portable ones.
+fn f16c(lane_type: LaneType) -> Option<F16c> {
+    if lane_type == LaneType::F16 { F16c::new() } else { None }
 }
 
 dispatched!(begin_lanes, begin_loop, (sum: &mut [u8], incoming: &[u8], lane_type: LaneType) -> bool);
