@@ -131,8 +131,9 @@ types: env-for-tests ## run mypy --strict; compare the stubs with the binary
 	$(BIN)/mypy examples benchmarks
 	$(BIN)/python -m mypy.stubtest olaf._olaf --ignore-disjoint-bases
 
-pure: ## check that the core uses no socket, clock, thread or map order
+pure: ## check that the core uses no socket, clock, thread or map order, and that its kernels are vectors
 	scripts/check-pure
+	scripts/check-kernels
 
 ns3: ## build and test the ns-3 module (may install Debian's libns3-dev)
 	@scripts/ns3
