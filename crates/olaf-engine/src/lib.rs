@@ -9,6 +9,7 @@
 //! A [`Switch`] speaks the protocol of `olaf-wire` around them, behind the [`Engine`] trait.
 
 #![no_std]
+#![cfg_attr(test, allow(clippy::disallowed_macros, reason = "each test has a thread"))]
 
 extern crate alloc;
 
@@ -27,6 +28,7 @@ pub mod rejection;
 pub mod report;
 pub mod seal;
 pub mod switch;
+pub mod table;
 #[cfg(test)]
 mod testing;
 pub mod time;

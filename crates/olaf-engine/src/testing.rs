@@ -4,7 +4,9 @@
 
 use crate::contribution::Contribution;
 use crate::ids::{ClusterId, Flow, JobId, WorkerId};
+use crate::lanes::length;
 use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome, Rejection};
+use crate::table::Hint;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -57,6 +59,29 @@ impl Sent {
     }
 
     pub(crate) fn arrive(&self, queue: &mut dyn Discipline) -> Outcome {
+        self.arrival(|arrival| queue.arrive(arrival))
+    }
+
+    /// As a link does it: the lanes are summed before the outcome is known. `uses` says whether the sum is
+    /// used, and the hint is that of any flow.
+    fn arrive_prepared(
+        &self,
+        queue: &mut dyn Discipline,
+        hint: &mut Hint,
+        uses: bool,
+    ) -> Result<Outcome, TestCaseError> {
+        self.arrival(|arrival| {
+            let mut ready = queue.prepare(arrival, hint);
+            if let Some(ready) = &ready {
+                prop_assert_eq!(ready.length().to_bits(), length(arrival.lanes).to_bits());
+            }
+            ready = ready.filter(|_| uses);
+            let met = queue.meet(arrival, &mut ready, hint);
+            Ok(met.unwrap_or_else(|| queue.join(arrival, ready)))
+        })
+    }
+
+    fn arrival<T>(&self, arrives: impl FnOnce(&Arrival<'_>) -> T) -> T {
         let lanes: Vec<u8> = self.lanes.iter().flat_map(|lane| lane.to_le_bytes()).collect();
         let contribution = Contribution {
             flow: self.flow,
@@ -71,7 +96,7 @@ impl Sent {
             hops: self.hops,
             bytes: self.bytes,
         };
-        queue.arrive(&Arrival { contribution, lanes: &lanes })
+        arrives(&Arrival { contribution, lanes: &lanes })
     }
 }
 
@@ -243,10 +268,14 @@ pub(crate) fn drive(
 ) -> Result<(), TestCaseError> {
     let mut account = Account::default();
     let mut next_name = 0;
+    let mut hint = Hint::default();
     for (at, step) in steps.iter().enumerate() {
         match step {
             Step::Arrive(sent) => {
-                let outcome = sent.arrive(queue);
+                let outcome = match at % 4 {
+                    0 | 1 => sent.arrive(queue),
+                    way => sent.arrive_prepared(queue, &mut hint, way == 2)?,
+                };
                 prop_assert_eq!(outcome, sent.arrive(twin), "step {}: {:?}", at, sent);
                 account.count(sent.contributors, outcome);
             }

@@ -57,6 +57,17 @@ pub(super) const fn allows(_lanes: usize) -> bool {
 #[cfg(test)]
 pub(super) use testing::{allows, with_at_most};
 
+/// The number, which the compiler no longer knows.
+///
+/// A kernel masks with ones from here what it stores. Otherwise the compiler would spoil two kinds of
+/// loops. One that stores what it loaded becomes a call of `memcpy` and a second pass. One that stores
+/// either the lane that is already there or another becomes masked stores (`vmaskmov`), of which a
+/// processor does one in many cycles.
+#[inline(always)]
+pub(super) fn opaque<T>(number: T) -> T {
+    core::hint::black_box(number)
+}
+
 #[cfg(test)]
 mod testing {
     extern crate std;
@@ -76,15 +87,4 @@ mod testing {
         MOST.set(before);
         out
     }
-}
-
-/// The number, which the compiler no longer knows.
-///
-/// A kernel masks with ones from here what it stores. Otherwise the compiler would spoil two kinds of
-/// loops. One that stores what it loaded becomes a call of `memcpy` and a second pass. One that stores
-/// either the lane that is already there or another becomes masked stores (`vmaskmov`), of which a
-/// processor does one in many cycles.
-#[inline(always)]
-pub(super) fn opaque<T>(number: T) -> T {
-    core::hint::black_box(number)
 }

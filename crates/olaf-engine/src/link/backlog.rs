@@ -4,17 +4,19 @@
 //! datagrams go ahead of updates. Slots are for all: a job may use those that the others leave free,
 //! and gives one back when another job comes that holds fewer in proportion to its share.
 
-use super::Leaving;
 use super::head::Head;
 use super::pacer::Pacer;
 use super::rounds::{Rounds, Standing};
 use super::shares::Shares;
+use super::{Hints, Leaving};
 use crate::ids::JobId;
 use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, GivenUp, Outcome};
 use crate::queue::kind::QueueKind;
 use crate::queue::merging::Gate;
+use crate::queue::slots::Ready;
+use crate::table::Table;
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use core::convert::Infallible;
 
 /// A datagram that waits for a link, in whatever form its owner keeps it until it leaves.
@@ -77,7 +79,7 @@ struct Sharing {
 
 /// What waits.
 pub(super) struct Backlog<D> {
-    parts: BTreeMap<Key, Part<D>>,
+    parts: Table<Key, Part<D>>,
     rounds: Rounds<Key>,
     sharing: Option<Sharing>,
     /// Whose departure is under way.
@@ -97,7 +99,7 @@ pub(super) struct Backlog<D> {
 impl<D: Datagram> Backlog<D> {
     pub(super) fn new() -> Self {
         Self {
-            parts: BTreeMap::new(),
+            parts: Table::new(),
             rounds: Rounds::default(),
             sharing: None,
             on_wire: None,
@@ -115,7 +117,7 @@ impl<D: Datagram> Backlog<D> {
     }
 
     pub(super) fn set_queue(&mut self, queue: Queue) {
-        self.parts.entry(None).or_insert_with(Part::new).queue = Some(queue);
+        self.parts.get_or_insert(None, Part::new).queue = Some(queue);
     }
 
     pub(super) fn set_head(&mut self, head: Head) {
@@ -140,20 +142,54 @@ impl<D: Datagram> Backlog<D> {
         if self.datagrams >= self.limit && !self.is_below_share(key) {
             return false;
         }
-        self.parts.entry(key).or_insert_with(Part::new).datagrams.push_back(datagram);
+        self.parts.get_or_insert(key, Part::new).datagrams.push_back(datagram);
         self.datagrams += 1;
         self.wake(key);
         true
     }
 
-    pub(super) fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome {
-        if self.sharing.is_some() {
-            return self.arrive_shared(arrival);
+    /// See [`Link::prepare`](super::Link::prepare).
+    #[inline]
+    pub(super) fn prepare(&mut self, arrival: &Arrival<'_>, hints: &mut Hints) -> Option<Ready> {
+        let key = self.sharing.as_ref().map(|_| arrival.contribution.flow.job);
+        let part = self.parts.at(&key, &mut hints.part)?;
+        part.queue.as_mut()?.prepare(arrival, &mut hints.open)
+    }
+
+    /// See [`Link::arrive_at`](super::Link::arrive_at).
+    #[inline]
+    pub(super) fn arrive(
+        &mut self,
+        arrival: &Arrival<'_>,
+        mut ready: Option<Ready>,
+        hints: &mut Hints,
+    ) -> Outcome {
+        let key = self.sharing.as_ref().map(|_| arrival.contribution.flow.job);
+        let queue = self.parts.at(&key, &mut hints.part).and_then(|part| part.queue.as_mut());
+        // Whatever meets an open entry takes no slot, and needs none.
+        if let Some(queue) = queue
+            && let Some(outcome) = queue.meet(arrival, &mut ready, &mut hints.open)
+        {
+            return outcome;
         }
-        let queue = self.parts.get_mut(&None).and_then(|part| part.queue.as_mut());
+        self.append(arrival, ready, hints)
+    }
+
+    /// An arrival that meets no open entry.
+    #[inline(never)]
+    fn append(
+        &mut self,
+        arrival: &Arrival<'_>,
+        ready: Option<Ready>,
+        hints: &mut Hints,
+    ) -> Outcome {
+        if self.sharing.is_some() {
+            return self.append_shared(arrival, ready, hints);
+        }
+        let queue = self.parts.at(&None, &mut hints.part).and_then(|part| part.queue.as_mut());
         // A port without a discipline has a queue without slots.
         let Some(queue) = queue else { return Outcome::Dropped };
-        let outcome = queue.arrive(arrival);
+        let outcome = queue.join(arrival, ready);
         self.used = queue.used();
         if self.used > 0 {
             self.wake(None);
@@ -161,20 +197,25 @@ impl<D: Datagram> Backlog<D> {
         outcome
     }
 
-    fn arrive_shared(&mut self, arrival: &Arrival<'_>) -> Outcome {
+    fn append_shared(
+        &mut self,
+        arrival: &Arrival<'_>,
+        ready: Option<Ready>,
+        hints: &mut Hints,
+    ) -> Outcome {
         let job = arrival.contribution.flow.job;
         let key = Some(job);
         let victim = if self.used >= self.slots() { self.victim_of(key) } else { None };
         let sharing = self.sharing.as_mut().expect("only a shared link comes here");
         let Some((kind, gate, slots)) = sharing.queue else { return Outcome::Dropped };
-        let part = self.parts.entry(key).or_insert_with(Part::new);
+        let part = self.parts.at_or_insert(key, &mut hints.part, Part::new);
         let queue = part.queue.get_or_insert_with(|| kind.queue(slots, gate));
         let before = queue.used();
         let free = slots.saturating_sub(self.used).max(usize::from(victim.is_some()));
         let own = sharing.shares.slots_of(key).map_or(free, |own| own.saturating_sub(before));
         let free = free.min(own);
         queue.share(before + free, sharing.next);
-        let outcome = queue.arrive(arrival);
+        let outcome = queue.join(arrival, ready);
         if let Outcome::Appended(entry) | Outcome::Evicted { entry, .. } = outcome {
             sharing.next = EntryId(entry.0 + 1);
         }

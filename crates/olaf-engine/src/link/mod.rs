@@ -26,6 +26,8 @@ use crate::ids::{Flow, JobId};
 use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, Outcome};
 use crate::queue::kind::QueueKind;
 use crate::queue::merging::Gate;
+use crate::queue::slots::Ready;
+use crate::table::Hint;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use backlog::Backlog;
@@ -64,9 +66,18 @@ impl Departure {
     }
 }
 
+/// Where a flow was found last on a link.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hints {
+    /// Its job.
+    part: Hint,
+    /// Its open entry.
+    open: Hint,
+}
+
 /// Since when a datagram has been ready to leave.
 #[derive(Clone, Copy)]
-enum Ready {
+enum Since {
     /// Since it came.
     At(Instant),
     /// Since before the link was free, which it is from this nanosecond on.
@@ -141,9 +152,29 @@ impl<D: Datagram> Link<D> {
     /// An update arrives at `now`. Departures that end by `now` come first: take them out with
     /// [`Link::due`] and [`Link::release`] before.
     pub fn arrive(&mut self, now: Instant, arrival: &Arrival<'_>) -> Outcome {
-        let outcome = self.backlog.arrive(arrival);
+        self.arrive_at(now, arrival, None, &mut Hints::default())
+    }
+
+    /// The same. The hints say where the arrival's flow was found last; `ready` is the sum of its lanes and
+    /// the waiting entry's, where [`Link::prepare`] made one just before.
+    #[inline]
+    pub fn arrive_at(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<'_>,
+        ready: Option<Ready>,
+        hints: &mut Hints,
+    ) -> Outcome {
+        let outcome = self.backlog.arrive(arrival, ready, hints);
         self.begin_paced(now);
         outcome
+    }
+
+    /// Adds an arrival's lanes to those of the entry that it would merge with, and measures them. The
+    /// entry stays as it is. Nothing where there is no such entry, or no finite sum.
+    #[inline]
+    pub fn prepare(&mut self, arrival: &Arrival<'_>, hints: &mut Hints) -> Option<Ready> {
+        self.backlog.prepare(arrival, hints)
     }
 
     /// A datagram is to leave; false where too many wait already.
@@ -159,7 +190,7 @@ impl<D: Datagram> Link<D> {
     /// [`Link::take`]; an update is [`Link::leaving_update`] until [`Link::release`].
     pub fn due(&mut self, now: Instant) -> Option<Departure> {
         if self.departure.is_none() {
-            self.begin(Ready::At(now));
+            self.begin(Since::At(now));
         }
         let departure = self.departure.filter(|departure| departure.end <= now)?;
         if departure.what == Leaving::Update {
@@ -296,24 +327,24 @@ impl<D: Datagram> Link<D> {
     /// until the driver asks for it.
     fn begin_paced(&mut self, now: Instant) {
         if self.departure.is_none() && self.pacer.takes_time() {
-            self.begin(Ready::At(now));
+            self.begin(Since::At(now));
         }
     }
 
     fn begin_next(&mut self, after: Departure) {
         if self.pacer.takes_time() {
-            self.begin(Ready::Before(after.end));
+            self.begin(Since::Before(after.end));
         }
     }
 
-    fn begin(&mut self, ready: Ready) {
+    fn begin(&mut self, ready: Since) {
         let backlog = self.backlog.len();
         let Some((what, bytes)) = self.backlog.begin(&self.pacer) else {
             return;
         };
         let (start, end) = match ready {
-            Ready::At(now) => self.pacer.begin(now, bytes),
-            Ready::Before(free) => self.pacer.follow(free, bytes),
+            Since::At(now) => self.pacer.begin(now, bytes),
+            Since::Before(free) => self.pacer.follow(free, bytes),
         };
         let congested = self.ecn_depth.is_some_and(|depth| backlog >= depth);
         self.departure = Some(Departure { what, start, end, congested });

@@ -6,7 +6,7 @@
 //! two parties is a number that the receiver never saw, and nothing else.
 
 use crate::ids::{JobId, PeerId, Session};
-use alloc::collections::{BTreeMap, VecDeque};
+use crate::table::{Hint, Table};
 use alloc::vec::Vec;
 use olaf_wire::{Update, serial};
 use serde::Serialize;
@@ -14,7 +14,7 @@ use serde::Serialize;
 /// What came of each sender, for its last lives.
 #[derive(Debug)]
 pub struct Arrivals {
-    senders: BTreeMap<(JobId, PeerId), Sender>,
+    senders: Table<(JobId, PeerId), Sender>,
     most: usize,
     counts: Totals,
     /// Counts up with each datagram; says who was heard longest ago.
@@ -39,7 +39,7 @@ struct Sender {
     heard: u64,
     /// The life that began last comes first. What an old life still had on the way may arrive after the
     /// new one's first, and counts once all the same.
-    lives: VecDeque<Life>,
+    lives: Vec<Life>,
 }
 
 /// One life of a sender.
@@ -92,37 +92,41 @@ impl Arrivals {
     /// Remembers that many senders at most. The one that was heard longest ago gives way.
     #[must_use]
     pub fn new(most: usize) -> Self {
-        Self { senders: BTreeMap::new(), most: most.max(1), counts: Totals::default(), clock: 0 }
+        Self { senders: Table::new(), most: most.max(1), counts: Totals::default(), clock: 0 }
     }
 
     /// Takes in the number of a datagram whose sender is known. Whether the datagram comes for the first
     /// time. A datagram far older than the newest cannot be told from a repetition, and counts as one.
     #[inline]
     pub fn is_news(&mut self, peer: PeerId, update: &Update) -> bool {
+        self.is_news_at(peer, update, &mut Hint::default())
+    }
+
+    /// The same. The hint says where the sender was found last.
+    #[inline]
+    pub fn is_news_at(&mut self, peer: PeerId, update: &Update, hint: &mut Hint) -> bool {
         let key = (update.address.job, peer);
         self.clock += 1;
-        if !self.senders.contains_key(&key) {
+        if self.senders.at(&key, hint).is_none() {
             self.make_room();
         }
-        let sender = self.senders.entry(key).or_default();
+        let sender = self.senders.at_or_insert(key, hint, Sender::default);
         sender.heard = self.clock;
         let counts = &mut self.counts;
         let number = update.hop_sequence;
-        let session = update.address.session;
-        let at = sender.lives.iter().position(|life| life.session == session);
-        let at = at.unwrap_or_else(|| {
-            if sender.lives.len() == Self::LIVES
-                && let Some(life) = sender.lives.pop_back()
-            {
-                counts.forget(&life);
-            }
-            // Most senders have one life. All that ever came are remembered: no room for more.
-            sender.lives.reserve_exact(1);
-            let worker = (update.hops == 0).then_some(update.address.worker.0);
-            sender.lives.push_front(Life::new(session, worker, number));
-            0
-        });
+        let newest =
+            sender.lives.first().is_some_and(|life| life.session == update.address.session);
+        let at = if newest { 0 } else { sender.life_of(update, counts) };
         let life = &mut sender.lives[at];
+        if number == life.newest.wrapping_add(1) && number != 0 {
+            // The usual number: the next one.
+            life.newest = number;
+            life.mark(number);
+            life.datagrams += 1;
+            life.contributions += u64::from(update.contributors);
+            counts.datagrams += 1;
+            return true;
+        }
         let (skipped, late) = (life.skipped, life.late);
         let is_news = life.is_news(number);
         if is_news {
@@ -162,6 +166,7 @@ impl Arrivals {
         }
     }
 
+    #[inline(never)]
     fn make_room(&mut self) {
         if self.senders.len() >= self.most {
             self.forget_oldest();
@@ -183,6 +188,27 @@ impl Arrivals {
             sender.lives.iter().rev().map(|life| life.statistics(*job))
         });
         ArrivalStatistics { totals: self.counts, hops: lives.collect() }
+    }
+}
+
+impl Sender {
+    /// Where the life is that an update names. A new life comes first.
+    #[inline(never)]
+    fn life_of(&mut self, update: &Update, counts: &mut Totals) -> usize {
+        let session = update.address.session;
+        if let Some(at) = self.lives.iter().position(|life| life.session == session) {
+            return at;
+        }
+        if self.lives.len() == Arrivals::LIVES
+            && let Some(life) = self.lives.pop()
+        {
+            counts.forget(&life);
+        }
+        // Most senders have one life. All that ever came are remembered: no room for more.
+        self.lives.reserve_exact(1);
+        let worker = (update.hops == 0).then_some(update.address.worker.0);
+        self.lives.insert(0, Life::new(session, worker, update.hop_sequence));
+        0
     }
 }
 

@@ -32,6 +32,7 @@ pub struct FlowEnds {
 impl FlowEnds {
     /// An update of that number comes; whether it is to be taken. 0 is no number: the sender does
     /// not count.
+    #[inline]
     pub fn arrives(&mut self, number: u32, order: Order) -> bool {
         let Ends { newest, .. } = self.ends;
         if number == 0 {

@@ -4,6 +4,7 @@
 //! sender carries. Any sender can send both: the answer must not take a look at each worker.
 
 use crate::ids::{ClusterId, PeerId, WorkerId};
+use crate::table::{Hint, Table};
 use alloc::collections::BTreeMap;
 use core::ops::Deref;
 
@@ -24,19 +25,19 @@ pub trait AtPeer {
 /// The workers of a job by their ids. Reading goes to the map itself.
 #[derive(Debug)]
 pub struct Members<M> {
-    of: BTreeMap<WorkerId, M>,
+    of: Table<WorkerId, M>,
     at: BTreeMap<PeerId, usize>,
     named: BTreeMap<ClusterId, usize>,
 }
 
 impl<M> Default for Members<M> {
     fn default() -> Self {
-        Self { of: BTreeMap::new(), at: BTreeMap::new(), named: BTreeMap::new() }
+        Self { of: Table::new(), at: BTreeMap::new(), named: BTreeMap::new() }
     }
 }
 
 impl<M> Deref for Members<M> {
-    type Target = BTreeMap<WorkerId, M>;
+    type Target = Table<WorkerId, M>;
 
     fn deref(&self) -> &Self::Target {
         &self.of
@@ -68,9 +69,15 @@ impl<M: AtPeer> Members<M> {
         self.of.get_mut(worker)
     }
 
-    /// All of them. Their peers and clusters do not change.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&WorkerId, &mut M)> {
-        self.of.iter_mut()
+    /// The same. The hint says where the worker was found last.
+    #[inline]
+    pub fn at_hint(&mut self, worker: &WorkerId, hint: &mut Hint) -> Option<&mut M> {
+        self.of.at(worker, hint)
+    }
+
+    /// Looks at all of them, in the order of their ids. Their peers and clusters do not change.
+    pub fn for_each_mut(&mut self, look: impl FnMut(&WorkerId, &mut M)) {
+        self.of.for_each_mut(look);
     }
 
     /// A worker was at one peer, and is at another from now on.

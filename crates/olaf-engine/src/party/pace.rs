@@ -7,10 +7,10 @@
 //! of one worker together, too: a worker with two hundred ids, or one that leaves and joins again, gains
 //! nothing.
 
-use crate::party::clip::{Clip, Recent, Voter};
+use crate::party::clip::{Clip, Recent, Seat, Voter};
 use crate::party::{Allowance, Bucket};
+use crate::table::{Hint, Table};
 use crate::time::Instant;
-use alloc::collections::BTreeMap;
 use core::time::Duration;
 use olaf_wire::serial;
 
@@ -31,8 +31,15 @@ const ADDRESSES: usize = 1024;
 pub struct Paces {
     rates: Recent,
     /// What each address sent lately, whatever workers it names.
-    addresses: BTreeMap<Voter, Limited>,
+    addresses: Table<Voter, Limited>,
     sweep_at: usize,
+}
+
+/// Where a flow's numbers were found last.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hints {
+    rate: Seat,
+    address: Hint,
 }
 
 /// A limit that follows the others' rates.
@@ -83,20 +90,35 @@ impl Paces {
         sequence: u32,
         segments: u32,
     ) -> bool {
-        if limit == Clip::Off {
+        self.takes_at(now, limit, voter, pace, (sequence, segments), &mut Hints::default())
+    }
+
+    /// The same. The hints say where the voter was found last.
+    pub fn takes_at(
+        &mut self,
+        now: Instant,
+        limit: Clip,
+        voter: Voter,
+        pace: &mut Pace,
+        (sequence, segments): (u32, u32),
+        hints: &mut Hints,
+    ) -> bool {
+        if limit.is_off() {
             return true;
         }
         if let Some(rate) = pace.note(now, sequence) {
-            self.rates.note(now, voter, rate);
+            let own = self.rates.own(voter, &mut hints.rate);
+            self.rates.note(now, voter, own, rate);
         }
-        let takes = pace.limited.takes(now, &self.rates, limit, voter, segments);
+        let rates = &self.rates;
+        let takes = pace.limited.takes(now, rates, limit, voter, segments, &mut hints.rate);
         if self.addresses.len() >= self.sweep_at.max(ADDRESSES) {
             // Of an address with a full bucket nothing is forgotten.
             self.addresses.retain(|_, limited| !limited.bucket.is_full(now));
             self.sweep_at = 2 * self.addresses.len();
         }
-        let address = self.addresses.entry(voter).or_default();
-        takes && address.takes(now, &self.rates, limit, voter, segments)
+        let address = self.addresses.at_or_insert(voter, &mut hints.address, Limited::default);
+        takes && address.takes(now, rates, limit, voter, segments, &mut hints.rate)
     }
 }
 
@@ -108,13 +130,17 @@ impl Limited {
         limit: Clip,
         voter: Voter,
         segments: u32,
+        seat: &mut Seat,
     ) -> bool {
         if self.renewed.is_none_or(|at| now.since(at) >= RENEWED_EVERY) {
             self.renewed = Some(now);
             let most = match limit {
                 Clip::Off => None,
                 Clip::At(rate) => Some(rate),
-                Clip::Median(multiple) => rates.median(voter).map(|rate| rate * multiple),
+                Clip::Median(multiple) => {
+                    let own = rates.own(voter, seat);
+                    rates.median(own).map(|rate| rate * multiple)
+                }
             };
             self.allowed = most.map(|rate| {
                 let every = 1e9 / (rate * f64::from(segments.max(1)));

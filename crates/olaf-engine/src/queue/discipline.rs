@@ -3,6 +3,8 @@
 use crate::contribution::{Contribution, NoSum};
 use crate::ids::Flow;
 use crate::lanes::Lanes;
+use crate::queue::slots::Ready;
+use crate::table::Hint;
 use alloc::vec::Vec;
 
 /// One contribution, or a merge from an earlier switch, as it meets the queue.
@@ -123,6 +125,32 @@ impl From<NoSum> for Rejection {
 pub trait Discipline {
     /// An update arrives.
     fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome;
+
+    /// Does what the queue does with an arrival's lanes, beside everything, and measures them: it adds them
+    /// to those of the entry that the arrival would merge with, or copies them. Nothing changes but scratch
+    /// memory. None where the result is not finite. The hint says where the open entry of the flow was
+    /// last.
+    fn prepare(&mut self, _arrival: &Arrival<'_>, _hint: &mut Hint) -> Option<Ready> {
+        None
+    }
+
+    /// The arrival meets the open entry of its flow; none where the flow has none, or the queue merges
+    /// nothing, and then nothing has changed. `ready` is what [`prepare`](Discipline::prepare) made of the
+    /// same lanes just before; it is taken where it is used.
+    fn meet(
+        &mut self,
+        _arrival: &Arrival<'_>,
+        _ready: &mut Option<Ready>,
+        _hint: &mut Hint,
+    ) -> Option<Outcome> {
+        None
+    }
+
+    /// An arrival that met no open entry takes a slot of its own. `ready` is as for
+    /// [`meet`](Discipline::meet).
+    fn join(&mut self, arrival: &Arrival<'_>, _ready: Option<Ready>) -> Outcome {
+        self.arrive(arrival)
+    }
 
     /// Locks the entry whose turn it is. Nothing when none waits or one departs already.
     fn begin_departure(&mut self) -> Option<&Entry>;

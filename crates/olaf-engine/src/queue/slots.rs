@@ -10,6 +10,33 @@ use olaf_wire::offsets::LANE;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SlotId(usize);
 
+/// The sum of a slot's entry and the lanes of an arrival, made beside both, or a copy of the lanes. It is
+/// used up by the arrival itself, before anything else happens to the slots.
+#[derive(Debug)]
+pub struct Ready {
+    /// Whose sum; none: it is a copy.
+    slot: Option<SlotId>,
+    /// Where the arrival's lanes are in memory, and how many bytes.
+    of: (usize, usize),
+    length: f64,
+}
+
+impl Ready {
+    /// The length of the arrival's lanes as a vector: finite.
+    #[must_use]
+    pub const fn length(&self) -> f64 {
+        self.length
+    }
+
+    fn is_of(&self, slot: Option<SlotId>, arrival: &Arrival<'_>) -> bool {
+        self.slot == slot && self.of == address(arrival.lanes)
+    }
+}
+
+fn address(lanes: &[u8]) -> (usize, usize) {
+    (lanes.as_ptr().addr(), lanes.len())
+}
+
 /// So many slots, each empty or holding an [`Entry`].
 ///
 /// Sums are written beside the entry they are of and swapped in when they turn out finite: one
@@ -69,7 +96,11 @@ impl Slots {
     ///
     /// # Errors
     /// [`Rejection::NonFinite`].
-    pub fn fill(&mut self, arrival: &Arrival<'_>) -> Result<Option<SlotId>, Rejection> {
+    pub fn fill(
+        &mut self,
+        arrival: &Arrival<'_>,
+        ready: Option<Ready>,
+    ) -> Result<Option<SlotId>, Rejection> {
         if self.used() >= self.count {
             // A refusal is the worker's own doing and goes before the queue's: what cannot be
             // summed is rejected, whether or not there was room.
@@ -79,7 +110,7 @@ impl Slots {
                 Err(Rejection::NonFinite)
             };
         }
-        let lanes = self.checked_copy(arrival)?;
+        let lanes = self.checked_copy(arrival, ready)?;
         let slot = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
             self.products.push(None);
@@ -97,8 +128,13 @@ impl Slots {
     ///
     /// # Errors
     /// [`Rejection::NonFinite`]; the entry stays as it was.
-    pub fn replace(&mut self, slot: SlotId, arrival: &Arrival<'_>) -> Result<u32, Rejection> {
-        let lanes = self.checked_copy(arrival)?;
+    pub fn replace(
+        &mut self,
+        slot: SlotId,
+        arrival: &Arrival<'_>,
+        ready: Option<Ready>,
+    ) -> Result<u32, Rejection> {
+        let lanes = self.checked_copy(arrival, ready)?;
         let id = self.entry(slot).id;
         let replaced = self.entries[slot.0].replace(entry(id, arrival, lanes));
         let replaced = replaced.expect("a discipline names only slots that it filled");
@@ -112,14 +148,51 @@ impl Slots {
     /// # Errors
     /// Why the two have no sum; the entry stays as it was.
     #[inline]
-    pub fn merge(&mut self, slot: SlotId, arrival: &Arrival<'_>) -> Result<(), Rejection> {
+    pub fn merge(
+        &mut self,
+        slot: SlotId,
+        arrival: &Arrival<'_>,
+        ready: Option<Ready>,
+    ) -> Result<(), Rejection> {
+        let is_ready = ready.is_some_and(|ready| ready.is_of(Some(slot), arrival));
+        let (entry, products, sum) = self.beside(slot);
+        merge_into(entry, products, arrival, sum, is_ready)
+    }
+
+    /// Adds an arrival's lanes to those of a slot's entry, and keeps the sum beside the entry until
+    /// [`merge`](Slots::merge). Nothing where the two have no finite sum.
+    #[inline]
+    pub fn prepare(&mut self, slot: SlotId, arrival: &Arrival<'_>) -> Option<Ready> {
+        let (entry, _, sum) = self.beside(slot);
+        if arrival.lanes.len() != entry.lanes.len() * LANE {
+            return None;
+        }
+        let length = lanes::add_and_length(sum, &entry.lanes, arrival.lanes)?;
+        Some(Ready { slot: Some(slot), of: address(arrival.lanes), length })
+    }
+
+    /// Copies an arrival's lanes, and keeps the copy until [`fill`](Slots::fill) or
+    /// [`replace`](Slots::replace). Nothing where they are not finite.
+    #[inline]
+    pub fn prepare_copy(&mut self, arrival: &Arrival<'_>) -> Option<Ready> {
+        if self.spare.is_empty() {
+            self.spare.push(Lanes::default());
+        }
+        let copy = self.spare.last_mut().expect("one was just put there");
+        let length = lanes::copy_and_length(copy, arrival.lanes)?;
+        Some(Ready { slot: None, of: address(arrival.lanes), length })
+    }
+
+    /// A slot's entry, its sum of products, and the buffer for its next sum.
+    #[inline]
+    fn beside(&mut self, slot: SlotId) -> (&mut Entry, &mut Option<f64>, &mut Lanes) {
         if self.spare.is_empty() {
             self.spare.push(Lanes::default());
         }
         let entry = self.entries[slot.0].as_mut();
         let entry = entry.expect("a discipline names only slots that it filled");
         let sum = self.spare.last_mut().expect("one was just put there");
-        merge_into(entry, &mut self.products[slot.0], arrival, sum)
+        (entry, &mut self.products[slot.0], sum)
     }
 
     /// Empties a slot.
@@ -131,9 +204,15 @@ impl Slots {
         entry.id
     }
 
-    fn checked_copy(&mut self, arrival: &Arrival<'_>) -> Result<Lanes, Rejection> {
+    fn checked_copy(
+        &mut self,
+        arrival: &Arrival<'_>,
+        ready: Option<Ready>,
+    ) -> Result<Lanes, Rejection> {
         let mut copy = self.spare.pop().unwrap_or_default();
-        if arrival.contribution.has_product() && lanes::copy(&mut copy, arrival.lanes) {
+        let is_ready = ready.is_some_and(|ready| ready.is_of(None, arrival));
+        if arrival.contribution.has_product() && (is_ready || lanes::copy(&mut copy, arrival.lanes))
+        {
             Ok(copy)
         } else {
             self.spare.push(copy);
@@ -154,13 +233,14 @@ fn merge_into(
     products: &mut Option<f64>,
     arrival: &Arrival<'_>,
     sum: &mut Lanes,
+    is_ready: bool,
 ) -> Result<(), Rejection> {
     if arrival.lanes.len() != entry.lanes.len() * LANE {
         return Err(Rejection::WrongSize);
     }
     let (totals, sum_of_products) =
         entry.contribution.totals_by_products(*products, &arrival.contribution)?;
-    if !lanes::add(sum, &entry.lanes, arrival.lanes) {
+    if !is_ready && !lanes::add(sum, &entry.lanes, arrival.lanes) {
         return Err(Rejection::NonFinite);
     }
     core::mem::swap(&mut entry.lanes, sum);

@@ -19,6 +19,13 @@ pub enum Clip {
 }
 
 impl Clip {
+    /// Whether there is no limit.
+    #[must_use]
+    #[inline]
+    pub const fn is_off(self) -> bool {
+        matches!(self, Self::Off)
+    }
+
     fn is_possible(self) -> bool {
         match self {
             Self::Off => true,

@@ -16,12 +16,12 @@ mod recent;
 mod tests;
 
 pub use limits::{Clip, Limits};
-pub(super) use recent::Recent;
 pub use recent::Voter;
+pub(super) use recent::{Recent, Seat};
 
 use crate::lanes;
+use crate::table::{Hint, Table};
 use crate::time::Instant;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use olaf_wire::offsets::LANE;
 
@@ -88,10 +88,36 @@ pub struct Measured {
 /// What the workers of one job sent lately.
 #[derive(Debug, Default)]
 pub struct Clipping {
-    norms: BTreeMap<u32, Recent>,
+    norms: Table<u32, Recent>,
     weights: Recent,
     rewards: Recent,
     scaled: Vec<u8>,
+}
+
+/// Where a flow's votes were found last.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hints {
+    segment: Hint,
+    norm: Seat,
+    weight: Seat,
+    reward: Seat,
+}
+
+/// What is to become of an update.
+#[derive(Clone, Copy, Debug)]
+pub struct Judged {
+    /// What was clipped of it.
+    pub clipped: Clipped,
+    /// Its lanes are to be multiplied by that, where it is below 1.
+    factor: f64,
+}
+
+impl Judged {
+    /// Whether its lanes stay as they are.
+    #[must_use]
+    pub fn keeps_lanes(&self) -> bool {
+        self.factor >= 1.0
+    }
 }
 
 impl Clipping {
@@ -107,66 +133,88 @@ impl Clipping {
         lanes: &'a [u8],
         unknown: impl FnOnce(f64) -> Option<f64>,
     ) -> Kept<'a> {
+        let (mut effect, length) = (1.0, || lanes::length(lanes));
+        let hints = &mut Hints::default();
+        let judged = self.judge(now, limits, of, length, hints, Some(&mut effect), unknown);
+        Kept { lanes: self.scale(judged, lanes), clipped: judged.clipped, effect }
+    }
+
+    /// Judges one update whose lanes are that long as a vector, and changes weight and reward in place.
+    /// Each update is judged once: its values are votes from then on. `effect` becomes
+    /// [`Kept::effect`] where somebody asks for it.
+    #[inline]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the hints and the effect are the switch's and the server's"
+    )]
+    pub fn judge(
+        &mut self,
+        now: Instant,
+        limits: &Limits,
+        of: &mut Measured,
+        length: impl FnOnce() -> f64,
+        hints: &mut Hints,
+        effect: Option<&mut f64>,
+        unknown: impl FnOnce(f64) -> Option<f64>,
+    ) -> Judged {
         let mut clipped = Clipped::default();
-        let mut effect = 1.0;
         let mut factor = 1.0;
-        if limits.clip_weight != Clip::Off {
-            let own = of.weight / f64::from(of.contributors);
-            let limit = || self.weights.limit(limits.clip_weight, of.voter);
-            let unusual = !self.weights.is_usual(limits.clip_weight, of.voter, own);
-            if let Some(limit) = unusual.then(limit).flatten().filter(|limit| own > *limit) {
-                factor = limit / own;
+        if !limits.clip_weight.is_off() {
+            let one = of.weight / f64::from(of.contributors);
+            let own = self.weights.own(of.voter, &mut hints.weight);
+            let limit = self.weights.limit_below(limits.clip_weight, own, one, |l| one > l);
+            if let Some(limit) = limit {
+                factor = limit / one;
                 of.weight = limit * f64::from(of.contributors);
                 clipped.weight = true;
             }
-            self.weights.note(now, of.voter, of.weight / f64::from(of.contributors));
+            self.weights.note(now, of.voter, own, limit.unwrap_or(one));
         }
-        if limits.clip_norm != Clip::Off {
-            let length = lanes::length(lanes) * factor;
-            let norms = self.norms.entry(of.segment).or_default();
+        if !limits.clip_norm.is_off() {
+            let length = length() * factor;
+            let norms = self.norms.at_or_insert(of.segment, &mut hints.segment, Recent::default);
+            let own = norms.own(of.voter, &mut hints.norm);
             let mean = length / of.weight;
-            let mut over = None;
-            if !norms.is_usual(limits.clip_norm, of.voter, mean) {
-                let limit = norms.limit(limits.clip_norm, of.voter);
-                let limit = match (limit, limits.clip_norm) {
-                    (None, Clip::Median(multiple)) => unknown(multiple),
-                    (limit, _) => limit,
-                };
-                over = limit.filter(|limit| length.is_finite() && length > limit * of.weight);
-            }
+            let is_over = |limit: f64| length.is_finite() && length > limit * of.weight;
+            let over = match limits.clip_norm {
+                Clip::Median(multiple) if !norms.has_others(own) => {
+                    unknown(multiple).filter(|limit| is_over(*limit))
+                }
+                clip => norms.limit_below(clip, own, mean, is_over),
+            };
             if let Some(limit) = over {
                 factor *= limit * of.weight / length;
                 clipped.norm = true;
             }
-            if matches!(limits.clip_norm, Clip::Median(_))
-                && let Some(median) = norms.median_of_longer(of.voter, mean * SMALL)
+            if let (Clip::Median(_), Some(effect)) = (limits.clip_norm, effect)
+                && let Some(median) = norms.median_above(own, mean * SMALL)
             {
-                effect = mean * SMALL / median;
+                *effect = mean * SMALL / median;
             }
-            norms.note(now, of.voter, over.unwrap_or(mean));
+            norms.note(now, of.voter, own, over.unwrap_or(mean));
         }
         // A receiver refuses a reward that is no number; it is no vote for the usual reward.
-        let is_number = of.reward.is_finite();
-        let usual = self.rewards.is_usual_reward(limits.clip_reward, of.voter, of.reward);
-        if is_number
-            && !usual
-            && let Some((least, most)) = self.rewards.range(limits.clip_reward, of.voter)
-        {
-            let reward = of.reward.clamp(least, most);
-            clipped.reward = reward != of.reward;
-            of.reward = reward;
+        if !limits.clip_reward.is_off() && of.reward.is_finite() {
+            let own = self.rewards.own(of.voter, &mut hints.reward);
+            if let Some(reward) = self.rewards.clamped(limits.clip_reward, own, of.reward) {
+                of.reward = reward;
+                clipped.reward = true;
+            }
+            self.rewards.note_any(now, of.voter, own, of.reward);
         }
-        if is_number && limits.clip_reward != Clip::Off {
-            self.rewards.note_any(now, of.voter, of.reward);
-        }
-        if factor >= 1.0 {
-            return Kept { lanes, clipped, effect };
+        Judged { clipped, factor }
+    }
+
+    /// The lanes of an update that was judged.
+    pub fn scale<'a>(&'a mut self, judged: Judged, lanes: &'a [u8]) -> &'a [u8] {
+        if judged.keeps_lanes() {
+            return lanes;
         }
         self.scaled.clear();
         self.scaled.extend(lanes.as_chunks::<LANE>().0.iter().flat_map(|lane| {
-            let lane = f64::from(f32::from_le_bytes(*lane)) * factor;
+            let lane = f64::from(f32::from_le_bytes(*lane)) * judged.factor;
             (lane as f32).to_le_bytes()
         }));
-        Kept { lanes: &self.scaled, clipped, effect }
+        &self.scaled
     }
 }

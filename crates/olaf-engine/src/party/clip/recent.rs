@@ -37,8 +37,17 @@ impl Voter {
 }
 
 /// The newest value of each voter.
-#[derive(Debug, Default)]
-pub(in crate::party) struct Recent(Vec<Vote>);
+#[derive(Debug)]
+pub(in crate::party) struct Recent {
+    votes: Vec<Vote>,
+    /// No value is below the first or above the second. They decide most questions without a median, and
+    /// are worked out anew when they do not.
+    bounds: (f64, f64),
+    /// A bit for each voter; two may share one. Most parties without a vote have none of these bits.
+    marks: u64,
+    /// No vote is older.
+    since: Instant,
+}
 
 #[derive(Debug)]
 struct Vote {
@@ -47,108 +56,203 @@ struct Vote {
     at: Instant,
 }
 
+/// Where a voter's vote was last. It may be wrong at any time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::party) struct Seat(u8);
+
+/// Where a voter's vote is now; none where it has no vote.
+pub(in crate::party) type Own = Option<usize>;
+
+impl Voter {
+    const fn mark(self) -> u64 {
+        let (Self::At(PeerId(number)) | Self::Behind(WorkerId(number))) = self;
+        1 << (number.wrapping_mul(0x9e37_79b9) >> 26)
+    }
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        let bounds = (f64::INFINITY, f64::NEG_INFINITY);
+        Self { votes: Vec::new(), bounds, marks: 0, since: Instant(u64::MAX) }
+    }
+}
+
 impl Recent {
+    /// The vote of a voter, which is looked for at its seat first.
+    #[inline]
+    pub(in crate::party) fn own(&self, by: Voter, seat: &mut Seat) -> Own {
+        match self.votes.get(usize::from(seat.0)) {
+            Some(vote) if vote.by == by => Some(usize::from(seat.0)),
+            _ => self.find(by, seat),
+        }
+    }
+
+    fn find(&self, by: Voter, seat: &mut Seat) -> Own {
+        if self.marks & by.mark() == 0 {
+            return None;
+        }
+        let found = self.votes.iter().position(|vote| vote.by == by)?;
+        *seat = Seat(found as u8);
+        Some(found)
+    }
+
     /// Notes a value that says what is usual. Zero says nothing: a flood of zeros must not make
     /// everything else too large.
-    pub(in crate::party) fn note(&mut self, now: Instant, by: Voter, value: f64) {
-        if value > 0.0 && value.is_finite() {
-            self.note_any(now, by, value);
+    #[inline]
+    pub(in crate::party) fn note(&mut self, now: Instant, by: Voter, own: Own, value: f64) {
+        if value > 0.0 && value < f64::INFINITY {
+            self.note_any(now, by, own, value);
         }
     }
 
     /// A newcomer gets a vote where one is free, or where a voter has said nothing for long: parties that
-    /// join later do not take the votes of those that are at work.
-    pub(super) fn note_any(&mut self, now: Instant, by: Voter, value: f64) {
-        if let Some(own) = self.0.iter_mut().find(|vote| vote.by == by) {
+    /// join later do not take the votes of those that are at work. The value is a number.
+    #[inline]
+    pub(super) fn note_any(&mut self, now: Instant, by: Voter, own: Own, value: f64) {
+        if let Some(own) = own {
+            let own = &mut self.votes[own];
             (own.value, own.at) = (value, now);
+        } else if !self.welcome(now, by, value) {
             return;
         }
-        if self.0.len() == VOTES {
-            let quiet = self.0.iter().enumerate().min_by_key(|(_, vote)| vote.at);
-            let Some((quiet, vote)) = quiet else { return };
-            if now.since(vote.at) < KEPT {
-                return;
+        self.bounds = (self.bounds.0.min(value), self.bounds.1.max(value));
+    }
+
+    /// Whether a newcomer gets a vote.
+    #[inline(never)]
+    fn welcome(&mut self, now: Instant, by: Voter, value: f64) -> bool {
+        if self.votes.len() == VOTES {
+            if now.since(self.since) < KEPT {
+                return false;
             }
-            self.0.swap_remove(quiet);
+            let quiet = self.votes.iter().enumerate().min_by_key(|(_, vote)| vote.at);
+            let Some((quiet, vote)) = quiet else { return false };
+            self.since = vote.at;
+            if now.since(vote.at) < KEPT {
+                return false;
+            }
+            self.votes.swap_remove(quiet);
+            self.marks = self.votes.iter().fold(0, |marks, vote| marks | vote.by.mark());
         }
-        self.0.push(Vote { by, value, at: now });
+        self.since = self.since.min(now);
+        self.votes.push(Vote { by, value, at: now });
+        self.marks |= by.mark();
+        true
     }
 
     /// The values of the others, and how many there are.
-    fn others(&self, by: Voter) -> ([f64; VOTES], usize) {
+    pub(super) fn others(&self, own: Own) -> ([f64; VOTES], usize) {
         let (mut values, mut count) = ([0.0; VOTES], 0);
-        for vote in self.0.iter().filter(|vote| vote.by != by) {
+        for (_, vote) in self.votes.iter().enumerate().filter(|(at, _)| Some(*at) != own) {
             values[count] = vote.value;
             count += 1;
         }
         (values, count)
     }
 
+    pub(super) fn has_others(&self, own: Own) -> bool {
+        self.votes.len() > usize::from(own.is_some())
+    }
+
     /// The median of the others' values; none while no other has sent anything.
-    pub(in crate::party) fn median(&self, by: Voter) -> Option<f64> {
-        let (mut values, count) = self.others(by);
+    pub(in crate::party) fn median(&self, own: Own) -> Option<f64> {
+        let (mut values, count) = self.others(own);
         median(&mut values[..count])
     }
 
     /// The median, where it is larger than the value.
-    pub(super) fn median_of_longer(&self, by: Voter, value: f64) -> Option<f64> {
+    pub(super) fn median_above(&self, own: Own, value: f64) -> Option<f64> {
         // Most values are not below the largest of the others, and need no median.
-        let is_short = self.extremes(by).is_some_and(|(_, most)| value < most);
-        is_short.then(|| self.median(by)).flatten().filter(|median| value < *median)
+        let is_short = value < self.bounds.1;
+        is_short.then(|| self.median(own)).flatten().filter(|median| value < *median)
     }
 
-    /// The least and the largest value of the others.
-    fn extremes(&self, by: Voter) -> Option<(f64, f64)> {
-        let others = self.0.iter().filter(|vote| vote.by != by);
-        let extremes = others.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), vote| {
-            (least.min(vote.value), most.max(vote.value))
-        });
-        (extremes.0 <= extremes.1).then_some(extremes)
+    /// Works the bounds out anew.
+    #[inline(never)]
+    fn tighten(&mut self) {
+        let none = (f64::INFINITY, f64::NEG_INFINITY);
+        self.bounds = self
+            .votes
+            .iter()
+            .fold(none, |(least, most), vote| (least.min(vote.value), most.max(vote.value)));
     }
 
-    /// Whether the value is surely not above the limit. The median is not below the least value, so that
-    /// most updates need no median: it costs more than their arithmetic.
-    pub(super) fn is_usual(&self, clip: Clip, by: Voter, value: f64) -> bool {
-        let (Clip::Median(multiple), Some((least, _))) = (clip, self.extremes(by)) else {
-            return false;
-        };
-        value <= least * multiple
+    /// The limit that `is_over`; none where there is no limit, or the value is not above it.
+    #[inline]
+    pub(super) fn limit_below(
+        &mut self,
+        clip: Clip,
+        own: Own,
+        value: f64,
+        is_over: impl FnOnce(f64) -> bool,
+    ) -> Option<f64> {
+        // The median is not below the least value, so that most values need no median: it costs more
+        // than their arithmetic.
+        if let Clip::Median(multiple) = clip
+            && value <= self.bounds.0 * multiple
+        {
+            return None;
+        }
+        self.exact_limit(clip, own).filter(|limit| is_over(*limit))
     }
 
-    /// Whether the reward surely lies in the [range](Self::range): its spread is at least 1.
-    pub(super) fn is_usual_reward(&self, clip: Clip, by: Voter, reward: f64) -> bool {
-        let (Clip::Median(multiple), Some((least, most))) = (clip, self.extremes(by)) else {
-            return false;
-        };
-        most - multiple <= reward && reward <= least + multiple
+    #[inline(never)]
+    fn exact_limit(&mut self, clip: Clip, own: Own) -> Option<f64> {
+        self.tighten();
+        self.limit(clip, own)
     }
 
-    pub(super) fn limit(&self, clip: Clip, by: Voter) -> Option<f64> {
+    pub(super) fn limit(&self, clip: Clip, own: Own) -> Option<f64> {
         match clip {
             Clip::Off => None,
             Clip::At(limit) => Some(limit),
             Clip::Median(multiple) => {
-                let (mut values, count) = self.others(by);
+                let (mut values, count) = self.others(own);
                 let limit = median(&mut values[..count])? * multiple;
                 // One other is no majority: it may be the liar. What was taken before is not too much.
-                let own = self.0.iter().find(|vote| vote.by == by && count == 1);
+                let own = own.filter(|_| count == 1).and_then(|own| self.votes.get(own));
                 Some(own.map_or(limit, |own| limit.max(own.value)))
             }
         }
     }
 
+    /// Where the reward lies outside of the [range](Self::range): the end that is nearer.
+    #[inline]
+    pub(super) fn clamped(&mut self, clip: Clip, own: Own, reward: f64) -> Option<f64> {
+        // The spread is at least 1, and the middle is between the bounds.
+        if let Clip::Median(multiple) = clip
+            && self.bounds.1 - multiple <= reward
+            && reward <= self.bounds.0 + multiple
+        {
+            return None;
+        }
+        self.exact_clamped(clip, own, reward)
+    }
+
+    #[inline(never)]
+    fn exact_clamped(&mut self, clip: Clip, own: Own, reward: f64) -> Option<f64> {
+        self.tighten();
+        let (least, most) = self.range(clip, own, reward)?;
+        Some(reward.clamp(least, most)).filter(|clamped| *clamped != reward)
+    }
+
     /// The least and the largest reward. The spread is at least the median's magnitude, and at least
-    /// 1: rewards that are all alike have no spread of their own.
-    pub(super) fn range(&self, clip: Clip, by: Voter) -> Option<(f64, f64)> {
+    /// 1: rewards that are all alike have no spread of their own. None where the reward is not outside
+    /// whatever the spread is.
+    pub(super) fn range(&self, clip: Clip, own: Own, reward: f64) -> Option<(f64, f64)> {
         match clip {
             Clip::Off => None,
             Clip::At(limit) => Some((-limit, limit)),
             Clip::Median(multiple) => {
-                let (mut values, count) = self.others(by);
+                let (mut values, count) = self.others(own);
                 let values = &mut values[..count];
                 let middle = median(values)?;
+                let least = middle.abs().max(1.0);
+                if (reward - middle).abs() <= least * multiple {
+                    return None;
+                }
                 values.iter_mut().for_each(|value| *value = (*value - middle).abs());
-                let spread = median(values)?.max(middle.abs()).max(1.0) * multiple;
+                let spread = median(values)?.max(least) * multiple;
                 Some((middle - spread, middle + spread))
             }
         }

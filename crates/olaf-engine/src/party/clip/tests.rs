@@ -175,27 +175,51 @@ fn where_all_rewards_are_zero_another_one_is_not_clipped_at_once() {
     }
 }
 
+/// Where a worker's vote is.
+fn own(recent: &Recent, worker: u32) -> Option<usize> {
+    recent.own(at(worker), &mut Default::default())
+}
+
+fn note(recent: &mut Recent, now: Instant, voter: Voter, value: f64) {
+    let own = recent.own(voter, &mut Default::default());
+    recent.note(now, voter, own, value);
+}
+
 proptest! {
-    /// A value that is usual by the extremes is one that the medians leave as it is.
+    /// The bounds say nothing else than the medians, whatever was noted and tightened before.
     #[test]
     fn the_short_way_says_nothing_else_than_the_medians(
-        values in prop::collection::vec((0u32..20, -300.0f64..300.0), 0..30),
-        value in -300.0f64..300.0,
+        values in prop::collection::vec((0u32..20, -300.0f64..300.0), 0..60),
         multiple in 0.1f64..20.0,
     ) {
         let (mut sizes, mut rewards) = (Recent::default(), Recent::default());
         for (worker, value) in values {
-            sizes.note(NOW, at(worker), value.abs());
-            rewards.note_any(NOW, at(worker), value);
-        }
-        let (clip, own) = (Clip::Median(multiple), at(0));
-        if sizes.is_usual(clip, own, value.abs()) {
-            let limit = sizes.limit(clip, own).expect("others");
-            prop_assert!(value.abs() <= limit);
-        }
-        if rewards.is_usual_reward(clip, own, value) {
-            let (least, most) = rewards.range(clip, own).expect("others");
-            prop_assert!(least - 1e-9 <= value && value <= most + 1e-9);
+            let (clip, size) = (Clip::Median(multiple), value.abs());
+            let own = own(&sizes, worker);
+            let (mut others, count) = sizes.others(own);
+            others[..count].sort_by(f64::total_cmp);
+            let slow = sizes.limit(clip, own).filter(|limit| size > *limit);
+            prop_assert_eq!(sizes.limit_below(clip, own, size, |limit| size > limit), slow);
+            let median = (count > 0).then(|| others[count / 2]);
+            prop_assert_eq!(sizes.median_above(own, size), median.filter(|median| size < *median));
+            sizes.note(NOW, at(worker), own, size);
+            let clamped = rewards.clamped(clip, own, value);
+            let (others, count) = rewards.others(own);
+            let middle_of = |of: &dyn Fn(f64) -> f64| {
+                let mut values: Vec<f64> = others[..count].iter().map(|one| of(*one)).collect();
+                values.sort_by(f64::total_cmp);
+                values[count / 2]
+            };
+            if count > 0 {
+                let middle = middle_of(&|value| value);
+                let spread = middle_of(&|value| (value - middle).abs());
+                let spread = spread.max(middle.abs()).max(1.0) * multiple;
+                let slow = value.clamp(middle - spread, middle + spread);
+                prop_assert_eq!(clamped.unwrap_or(value), slow);
+            } else {
+                prop_assert_eq!(clamped, None);
+            }
+            rewards.note_any(NOW, at(worker), own, value);
         }
     }
 }
@@ -231,12 +255,12 @@ fn the_ids_of_one_address_have_one_vote_and_the_workers_behind_a_switch_have_one
     let behind = |worker| Voter::Behind(WorkerId(worker));
     for (voter, limit) in [(at(9), 20.0), (behind(9), 1e31)] {
         let mut norms = Recent::default();
-        (0..3).for_each(|worker| norms.note(NOW, at(worker), 2.0));
+        (0..3).for_each(|worker| note(&mut norms, NOW, at(worker), 2.0));
         for worker in 100..115 {
             // A party with one socket sends under many ids; a switch sends for many workers.
-            norms.note(NOW, if voter == at(9) { voter } else { behind(worker) }, 1e30);
+            note(&mut norms, NOW, if voter == at(9) { voter } else { behind(worker) }, 1e30);
         }
-        assert_eq!(norms.limit(Clip::Median(10.0), at(50)), Some(limit));
+        assert_eq!(norms.limit(Clip::Median(10.0), own(&norms, 50)), Some(limit));
     }
 }
 
@@ -246,10 +270,10 @@ fn newcomers_do_not_take_the_votes_of_those_at_work() {
     let ms = |ms: u64| Instant(1_000_000_000 + ms * 1_000_000);
     for turn in 0..100 {
         // Eight honest workers with a turn of a second, and a hundred strangers that send all the time.
-        (0..8).for_each(|worker| norms.note(ms(turn * 1_000), at(worker), 2.0));
+        (0..8).for_each(|worker| note(&mut norms, ms(turn * 1_000), at(worker), 2.0));
         for stranger in 100..200 {
-            norms.note(ms(turn * 1_000 + 500), at(stranger), 1e30);
-            assert_eq!(norms.limit(Clip::Median(10.0), at(stranger)), Some(20.0));
+            note(&mut norms, ms(turn * 1_000 + 500), at(stranger), 1e30);
+            assert_eq!(norms.limit(Clip::Median(10.0), own(&norms, stranger)), Some(20.0));
         }
     }
 }
@@ -258,20 +282,19 @@ fn newcomers_do_not_take_the_votes_of_those_at_work() {
 fn who_says_nothing_for_a_minute_gives_way_to_a_newcomer() {
     let s = |s: u64| Instant(s * 1_000_000_000);
     let mut norms = Recent::default();
-    (0..15).for_each(|worker| norms.note(s(1), at(worker), 2.0));
-    (1..15).for_each(|worker| norms.note(s(30), at(worker), 2.0));
-    norms.note(s(60), at(50), 4.0);
-    let has_vote = |norms: &Recent, worker| norms.limit(Clip::Median(1.0), at(worker)).is_some();
-    assert!(has_vote(&norms, 50));
-    let others = |norms: &Recent, worker| {
-        // The largest value of the others is the newcomer's, once it votes.
-        norms.is_usual_reward(Clip::Median(1.0), at(worker), 3.5)
-    };
-    assert!(!others(&norms, 1), "the newcomer waits");
-    norms.note(s(61), at(50), 4.0);
-    assert_eq!(norms.limit(Clip::Median(1.0), at(0)), Some(2.0));
-    (1..15).for_each(|worker| norms.note(s(61), at(worker), 4.0));
-    assert_eq!(norms.limit(Clip::Median(1.0), at(60)), Some(4.0), "worker 0 votes no more");
+    (0..15).for_each(|worker| note(&mut norms, s(1), at(worker), 2.0));
+    (1..15).for_each(|worker| note(&mut norms, s(30), at(worker), 2.0));
+    note(&mut norms, s(60), at(50), 4.0);
+    assert_eq!(own(&norms, 50), None, "the newcomer waits");
+    note(&mut norms, s(61), at(50), 4.0);
+    assert_eq!((own(&norms, 0), own(&norms, 50)), (None, Some(14)), "it has the vote of worker 0");
+    assert_eq!(norms.limit(Clip::Median(1.0), own(&norms, 0)), Some(2.0));
+    (1..15).for_each(|worker| note(&mut norms, s(61), at(worker), 4.0));
+    assert_eq!(
+        norms.limit(Clip::Median(1.0), own(&norms, 60)),
+        Some(4.0),
+        "worker 0 votes no more"
+    );
 }
 
 #[test]

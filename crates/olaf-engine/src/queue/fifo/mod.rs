@@ -6,7 +6,8 @@ pub mod reference;
 mod tests;
 
 use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, GivenUp, Outcome};
-use crate::queue::slots::{SlotId, Slots};
+use crate::queue::slots::{Ready, SlotId, Slots};
+use crate::table::Hint;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -29,7 +30,15 @@ impl Fifo {
 
 impl Discipline for Fifo {
     fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome {
-        match self.slots.fill(arrival) {
+        self.join(arrival, None)
+    }
+
+    fn prepare(&mut self, arrival: &Arrival<'_>, _: &mut Hint) -> Option<Ready> {
+        self.slots.prepare_copy(arrival)
+    }
+
+    fn join(&mut self, arrival: &Arrival<'_>, ready: Option<Ready>) -> Outcome {
+        match self.slots.fill(arrival, ready) {
             Ok(Some(slot)) => {
                 self.order.push_back(slot);
                 Outcome::Appended(self.slots.entry(slot).id)

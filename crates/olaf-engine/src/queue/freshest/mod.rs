@@ -123,7 +123,7 @@ impl Freshest {
 
     /// An arrival without an open entry: it waits, in another's slot if need be.
     fn join(&mut self, arrival: &Arrival<'_>) -> Outcome {
-        match self.slots.fill(arrival) {
+        match self.slots.fill(arrival, None) {
             Ok(Some(slot)) => Outcome::Appended(self.place(slot)),
             Ok(None) => self.evict_for(arrival),
             Err(rejection) => Outcome::Rejected(rejection),
@@ -140,7 +140,7 @@ impl Freshest {
         let slot = self.unplace(least);
         let Contribution { flow, contributors: dropped, .. } = self.slots.entry(slot).contribution;
         self.slots.clear(slot);
-        match self.slots.fill(arrival) {
+        match self.slots.fill(arrival, None) {
             Ok(Some(slot)) => {
                 Outcome::Evicted { entry: self.place(slot), evicted: least, flow, dropped }
             }
@@ -217,7 +217,7 @@ impl Discipline for Freshest {
         let Contribution { flow, generated_ns: (_, newest_ns), .. } = arrival.contribution;
         let open = self.open.get(&flow).map(|id| self.waiting[id].slot);
         let outcome = match open {
-            Some(slot) => meet(&mut self.slots, slot, self.gate, arrival),
+            Some(slot) => meet(&mut self.slots, slot, self.gate, arrival, None),
             None => self.join(arrival),
         };
         if !matches!(outcome, Outcome::Rejected(_)) {

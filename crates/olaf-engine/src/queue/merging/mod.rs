@@ -12,8 +12,8 @@ mod tests;
 use crate::ids::Flow;
 use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, GivenUp, Outcome, Rejection};
 use crate::queue::fifo::Fifo;
-use crate::queue::slots::{SlotId, Slots};
-use alloc::collections::BTreeMap;
+use crate::queue::slots::{Ready, SlotId, Slots};
+use crate::table::{Hint, Table};
 use alloc::vec::Vec;
 
 /// How far a reward may be from the waiting one's to merge (OLAF §3); `None` merges whatever the
@@ -49,38 +49,49 @@ pub struct Merging {
     /// place.
     line: Fifo,
     /// The waiting slot of each flow.
-    open: BTreeMap<Flow, SlotId>,
+    open: Table<Flow, SlotId>,
 }
 
 impl Merging {
     /// An empty queue of `slots` segments, the one on the wire included.
     #[must_use]
     pub fn new(slots: usize, gate: Gate) -> Self {
-        Self { gate, line: Fifo::new(slots), open: BTreeMap::new() }
+        Self { gate, line: Fifo::new(slots), open: Table::new() }
     }
+}
+
+/// Whether the waiting entry is an unmerged update of the arrival's worker.
+#[inline]
+fn is_newer(waiting: &Entry, arrival: &Arrival<'_>) -> bool {
+    waiting.replaceable
+        && arrival.contribution.contributors == 1
+        && waiting.contribution.worker == arrival.contribution.worker
 }
 
 /// Where an arrival meets the open entry of its flow: replaced, merged, filtered or turned away. Every
 /// queue that merges does it here.
 #[inline]
-pub(crate) fn meet(slots: &mut Slots, slot: SlotId, gate: Gate, arrival: &Arrival<'_>) -> Outcome {
+pub(crate) fn meet(
+    slots: &mut Slots,
+    slot: SlotId,
+    gate: Gate,
+    arrival: &Arrival<'_>,
+    ready: Option<Ready>,
+) -> Outcome {
     let waiting = slots.entry(slot);
     let id = waiting.id;
     // Algorithm 1, line 8: the newer update of the same worker subsumes the older one.
-    let same_worker = waiting.replaceable
-        && arrival.contribution.contributors == 1
-        && waiting.contribution.worker == arrival.contribution.worker;
-    let gated = if same_worker {
+    let gated = if is_newer(waiting, arrival) {
         Gated::Replace
     } else {
         self::gate(gate, waiting.contribution.reward, arrival.contribution.reward)
     };
     let result = match gated {
         _ if !arrival.contribution.has_product() => Err(Rejection::NonFinite),
-        Gated::Merge => slots.merge(slot, arrival).map(|()| Outcome::Merged(id)),
-        Gated::Replace => {
-            slots.replace(slot, arrival).map(|displaced| Outcome::Replaced { entry: id, displaced })
-        }
+        Gated::Merge => slots.merge(slot, arrival, ready).map(|()| Outcome::Merged(id)),
+        Gated::Replace => slots
+            .replace(slot, arrival, ready)
+            .map(|displaced| Outcome::Replaced { entry: id, displaced }),
         Gated::Filter if crate::lanes::all_finite(arrival.lanes) => Ok(Outcome::Filtered(id)),
         Gated::Filter => Err(Rejection::NonFinite),
     };
@@ -88,11 +99,33 @@ pub(crate) fn meet(slots: &mut Slots, slot: SlotId, gate: Gate, arrival: &Arriva
 }
 
 impl Discipline for Merging {
-    fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome {
-        if let Some(slot) = self.open.get(&arrival.contribution.flow).copied() {
-            return meet(&mut self.line.slots, slot, self.gate, arrival);
+    fn prepare(&mut self, arrival: &Arrival<'_>, hint: &mut Hint) -> Option<Ready> {
+        let slots = &mut self.line.slots;
+        match self.open.at(&arrival.contribution.flow, hint) {
+            Some(slot) if !is_newer(slots.entry(*slot), arrival) => slots.prepare(*slot, arrival),
+            _ => slots.prepare_copy(arrival),
         }
-        let outcome = self.line.arrive(arrival);
+    }
+
+    fn meet(
+        &mut self,
+        arrival: &Arrival<'_>,
+        ready: &mut Option<Ready>,
+        hint: &mut Hint,
+    ) -> Option<Outcome> {
+        let slot = *self.open.at(&arrival.contribution.flow, hint)?;
+        Some(meet(&mut self.line.slots, slot, self.gate, arrival, ready.take()))
+    }
+
+    fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome {
+        if let Some(outcome) = self.meet(arrival, &mut None, &mut Hint::default()) {
+            return outcome;
+        }
+        self.join(arrival, None)
+    }
+
+    fn join(&mut self, arrival: &Arrival<'_>, ready: Option<Ready>) -> Outcome {
+        let outcome = self.line.join(arrival, ready);
         if let (Outcome::Appended(_), Some(slot)) = (outcome, self.line.order.back()) {
             self.open.insert(arrival.contribution.flow, *slot);
         }

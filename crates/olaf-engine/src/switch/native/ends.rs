@@ -10,6 +10,7 @@ use super::job::Cluster;
 use super::ports::Message;
 use crate::ids::Flow;
 use crate::party::ends::{FlowEnds, Numbers, Order};
+use crate::table::{Hint, Table};
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
@@ -27,7 +28,7 @@ pub(super) type Holds = Vec<(Hearer, Numbers)>;
 #[derive(Default)]
 pub(super) struct ClusterEnds {
     /// What is known of each sender's numbers, segment by segment.
-    known: BTreeMap<(Hearer, u32), FlowEnds>,
+    known: Table<(Hearer, u32), FlowEnds>,
     /// This switch's own count of the updates that it sent, segment by segment.
     sent: BTreeMap<u32, u32>,
     /// Departures without a word from above yet.
@@ -47,19 +48,17 @@ type Told = Vec<(Hearer, Ends)>;
 impl ClusterEnds {
     /// An update comes. Says whether it may be taken, and the ends that its sender must be told now
     /// because they are forgotten from here on.
+    #[inline]
     pub(super) fn arrives(
         &mut self,
         hearer: Hearer,
         segment: u32,
         number: u32,
+        hint: &mut Hint,
     ) -> (bool, Option<Ends>) {
         // A worker's segment is never taken after a newer one of its own.
         let order = if matches!(hearer, Hearer::Worker(_)) { Order::Kept } else { Order::Any };
-        let flow = (hearer, segment);
-        let known = match self.known.get_mut(&flow) {
-            Some(known) => known,
-            None => self.known.entry(flow).or_default(),
-        };
+        let known = self.known.at_or_insert((hearer, segment), hint, FlowEnds::default);
         let untold = known.would_forget(number).then(|| known.tell());
         (known.arrives(number, order), untold)
     }
@@ -108,7 +107,7 @@ impl ClusterEnds {
 
     /// Notes what became of some numbers of a sender; what is too old to be noted is to be told.
     fn note(&mut self, hearer: Hearer, segment: u32, ends: Ends) -> Option<(Hearer, Ends)> {
-        let known = self.known.entry((hearer, segment)).or_default();
+        let known = self.known.get_or_insert((hearer, segment), FlowEnds::default);
         known.note(&ends);
         let oldest = 63 - (ends.delivered | ends.ended).leading_zeros();
         (!known.remembers(ends.newest.wrapping_sub(oldest))).then_some((hearer, ends))
@@ -159,7 +158,7 @@ impl Switch {
         later: Option<Hearer>,
     ) {
         let Some(job) = self.jobs.get_mut(&flow.job) else { return };
-        let cluster = job.clusters.entry(flow.cluster).or_default();
+        let cluster = job.clusters.get_or_insert(flow.cluster, Cluster::default);
         let told = cluster.ends.end(flow.segment, holds, later);
         self.tell_ends(now, flow, told);
     }
@@ -170,7 +169,7 @@ impl Switch {
         if number == 0 {
             return;
         }
-        let cluster = job.clusters.entry(flow.cluster).or_default();
+        let cluster = job.clusters.get_or_insert(flow.cluster, Cluster::default);
         let told = cluster.ends.end(flow.segment, vec![(hearer, Numbers::one(number))], None);
         self.tell_ends(now, flow, told);
     }

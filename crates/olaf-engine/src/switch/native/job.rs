@@ -9,6 +9,7 @@ use super::screening::Taken;
 use crate::ids::{ClusterId, PeerId, PortId, Session, WorkerId};
 use crate::party::{AtPeer, Bucket, Liveness, Members, Pace, Paces, Shape};
 use crate::rejection::Rejection;
+use crate::table::Table;
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::time::Duration;
@@ -37,7 +38,7 @@ pub(super) struct Job {
     /// nothing.
     pub(super) hop_sequence: u32,
     pub(super) members: Members<Member>,
-    pub(super) clusters: BTreeMap<ClusterId, Cluster>,
+    pub(super) clusters: Table<ClusterId, Cluster>,
     /// How often its workers send.
     pub(super) paces: Paces,
 }
@@ -165,7 +166,7 @@ impl Job {
             shape: None,
             hop_sequence: 0,
             members: Members::default(),
-            clusters: BTreeMap::new(),
+            clusters: Table::new(),
             paces: Paces::default(),
         }
     }

@@ -14,16 +14,17 @@
 
 use super::answers::{Hearer, Sharer};
 use super::ends::Holds;
+use super::flows::{Hints, Seat};
 use crate::engine::{Ecn, TrafficClass};
 use crate::party::ends::Numbers;
 use crate::queue::EntryId;
-use alloc::collections::BTreeMap;
+use crate::table::{Hint, Table};
 use alloc::vec::Vec;
 use olaf_wire::serial;
 
 /// Of all entries, by their names.
 #[derive(Debug, Default)]
-pub(super) struct Meetings(BTreeMap<EntryId, Meeting>);
+pub(super) struct Meetings(Table<EntryId, Meeting>);
 
 /// Of one entry.
 #[derive(Debug, Default)]
@@ -39,8 +40,8 @@ pub(super) struct Meeting {
 
 impl Meetings {
     /// Who met in an entry; of a new one, nobody yet.
-    pub(super) fn of(&mut self, entry: EntryId) -> &mut Meeting {
-        self.0.entry(entry).or_default()
+    pub(super) fn of(&mut self, entry: EntryId, hint: &mut Hint) -> &mut Meeting {
+        self.0.at_or_insert(entry, hint, Meeting::default)
     }
 
     /// Forgets an entry that leaves or is evicted; returns who met in it.
@@ -51,29 +52,63 @@ impl Meetings {
 
 impl Meeting {
     /// Notes an update of that number and class, which is in the entry's sum now.
-    pub(super) fn take_in(&mut self, sharer: Sharer, number: u32, class: TrafficClass) {
-        self.share(sharer, class);
-        self.hold(sharer.hearer, number);
+    #[inline]
+    pub(super) fn take_in(
+        &mut self,
+        sharer: Sharer,
+        number: u32,
+        class: TrafficClass,
+        hints: &mut Hints,
+    ) {
+        self.share(sharer, class, hints);
+        self.hold(sharer.hearer, number, &mut hints.held);
     }
 
     /// Notes an update of that class that met the entry.
-    pub(super) fn share(&mut self, sharer: Sharer, class: TrafficClass) {
-        match self.sharers.iter_mut().find(|known| known.hearer == sharer.hearer) {
+    #[inline]
+    pub(super) fn share(&mut self, sharer: Sharer, class: TrafficClass, hints: &mut Hints) {
+        let Seat(at) = hints.sharer;
+        let known = match self.sharers.get_mut(at as usize) {
+            Some(known) if known.hearer == sharer.hearer => Some(known),
+            _ => self.find(sharer.hearer, &mut hints.sharer),
+        };
+        match known {
             Some(known) => known.sequence = serial::later(known.sequence, sharer.sequence),
-            None => self.sharers.push(sharer),
+            None => {
+                hints.sharer = Seat(self.sharers.len() as u32);
+                self.sharers.push(sharer);
+            }
         }
         self.class = met(self.class, class);
     }
 
+    fn find(&mut self, hearer: Hearer, seat: &mut Seat) -> Option<&mut Sharer> {
+        let at = self.sharers.iter().position(|known| known.hearer == hearer)?;
+        *seat = Seat(at as u32);
+        self.sharers.get_mut(at)
+    }
+
     /// Numbers from 1 up; 0 stands for a sender that does not count.
-    fn hold(&mut self, hearer: Hearer, number: u32) {
+    #[inline]
+    fn hold(&mut self, hearer: Hearer, number: u32, seat: &mut Seat) {
         if number == 0 {
             return;
         }
-        let known = self.holds.iter_mut().rev().find(|(known, _)| *known == hearer);
-        if !known.is_some_and(|(_, numbers)| numbers.add(number)) {
+        let known = match self.holds.get_mut(seat.0 as usize) {
+            Some((known, numbers)) if *known == hearer => Some(numbers),
+            _ => self.held_of(hearer, seat),
+        };
+        if !known.is_some_and(|numbers| numbers.add(number)) {
+            *seat = Seat(self.holds.len() as u32);
             self.holds.push((hearer, Numbers::one(number)));
         }
+    }
+
+    /// The newest numbers of a party.
+    fn held_of(&mut self, hearer: Hearer, seat: &mut Seat) -> Option<&mut Numbers> {
+        let at = self.holds.iter().rposition(|(known, _)| *known == hearer)?;
+        *seat = Seat(at as u32);
+        self.holds.get_mut(at).map(|(_, numbers)| numbers)
     }
 }
 

@@ -17,7 +17,7 @@
 use super::Switch;
 use super::answers::Hearer;
 use super::counters::Account;
-use super::job::{Asked, Member};
+use super::job::{Asked, Cluster, Member};
 use super::neighbours::Below;
 use super::ports::{Message, Place};
 use super::screening::Taken;
@@ -143,7 +143,8 @@ impl Switch {
                 member.wants_notices = join.wants_notices && join.hops == 0;
                 member.liveness.note(now);
                 if member.admitted {
-                    let cluster = job.clusters.entry(join.address.cluster).or_default();
+                    let cluster =
+                        job.clusters.get_or_insert(join.address.cluster, Cluster::default);
                     cluster.note_wish(join.address.worker, member.wants_notices);
                 }
                 let back = member.liveness.comes_back();
@@ -314,7 +315,7 @@ impl Switch {
             let admits = welcome.code == WelcomeCode::Welcome;
             let newly = admits && !core::mem::replace(&mut member.admitted, true);
             if admits {
-                let cluster = job.clusters.entry(member.cluster).or_default();
+                let cluster = job.clusters.get_or_insert(member.cluster, Cluster::default);
                 cluster.note_wish(welcome.address.worker, member.wants_notices);
             }
             if admits && member.behind_switch {
@@ -410,11 +411,11 @@ impl Switch {
             }
             Sign::Restarted => {
                 // The new life will not answer the departures that the old life had not answered.
-                for cluster in job.clusters.values_mut() {
+                job.clusters.for_each_mut(|_, cluster| {
                     cluster.unanswered.clear();
                     cluster.answering = None;
                     cluster.ends.give_up();
-                }
+                });
                 // What the new life answered before its epoch was believed gave no credit back.
                 let departed = job.hop_sequence;
                 self.ports.up.acknowledge(Acknowledged::Job(id), departed);
@@ -473,7 +474,7 @@ impl Switch {
         self.clipping.retain(|id, _| jobs.contains_key(id));
         self.arrivals.keep(jobs.values().map(|job| job.members.len() + job.below.len()).sum());
         self.proofs.keep(|(id, peer)| jobs.get(id).is_some_and(|job| job.members.at(*peer) > 0));
-        for (id, job) in &mut self.jobs {
+        self.jobs.for_each_mut(|id, job| {
             if job.liveness.fell_silent(now, silent_after) {
                 let silent =
                     if job.above.is_known() { Event::SwitchSilent } else { Event::ServerSilent };
@@ -495,7 +496,7 @@ impl Switch {
                 heard || here.contains(cluster) || waiting_clusters.contains(&(*id, *cluster))
             });
             let (members, below) = (&job.members, &job.below);
-            for (id, cluster) in &mut job.clusters {
+            job.clusters.for_each_mut(|id, cluster| {
                 let is_here = |hearer: Hearer| match hearer {
                     Hearer::Worker(worker) => members.contains_key(&worker),
                     Hearer::Switch(peer) => below.contains_key(&peer),
@@ -505,15 +506,15 @@ impl Switch {
                 let is_in =
                     |worker: &WorkerId| members.get(worker).is_some_and(|m| m.cluster == *id);
                 cluster.wants_notices.retain(is_in);
-            }
-            for (worker, member) in job.members.iter_mut() {
+            });
+            job.members.for_each_mut(|worker, member| {
                 if member.liveness.fell_silent(now, silent_after) {
                     let (job, cluster, worker, peer) = (*id, member.cluster, *worker, member.peer);
                     let seen = crate::WorkerSeen { job, cluster, worker, peer };
                     events.push(Event::WorkerSilent(seen));
                 }
-            }
-        }
+            });
+        });
         let jobs = &self.jobs;
         self.hearings.keep(|(job, cluster)| {
             jobs.get(job).is_some_and(|job| job.clusters.contains_key(cluster))

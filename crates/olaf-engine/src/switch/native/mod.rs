@@ -10,6 +10,7 @@ mod answers;
 mod config;
 mod counters;
 mod ends;
+mod flows;
 mod job;
 mod meetings;
 mod membership;
@@ -40,11 +41,13 @@ use crate::party::active::{Activity, Hearings, activity_by};
 use crate::party::{Arrivals, Bucket, Chance, Clipping, Proofs};
 use crate::queue::Arrival;
 use crate::report::{self, Report};
+use crate::table::Table;
 use crate::time::Instant;
 use admission::Questions;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::time::Duration;
 use counters::{Counters, Departed};
+use flows::Flows;
 use job::Job;
 use meetings::Meetings;
 use olaf_wire::{Kind, Packet, QueueStatus, Refusal, Update, WelcomeCode, join_of_another_version};
@@ -60,7 +63,7 @@ pub struct Switch {
     config: Config,
     epoch: u32,
     ports: Ports,
-    jobs: BTreeMap<JobId, Job>,
+    jobs: Table<JobId, Job>,
     default_server: Option<PeerId>,
     /// Peers that may be switches; none: each peer may.
     switches: Option<BTreeSet<PeerId>>,
@@ -71,7 +74,9 @@ pub struct Switch {
     /// When each cluster was heard last.
     hearings: Hearings<(JobId, ClusterId)>,
     /// What the workers of each job sent lately.
-    clipping: BTreeMap<JobId, Clipping>,
+    clipping: Table<JobId, Clipping>,
+    /// Where the maps have what belongs to a flow.
+    flows: Flows,
     /// Whose updates met in each waiting entry.
     meetings: Meetings,
     asking: Questions,
@@ -105,7 +110,7 @@ impl Switch {
         Ok(Self {
             ports: Ports::new(&config),
             epoch: epoch.max(1),
-            jobs: BTreeMap::new(),
+            jobs: Table::new(),
             default_server: None,
             switches: None,
             passes_on: BTreeSet::new(),
@@ -113,7 +118,8 @@ impl Switch {
             hearings: Hearings::default(),
             clock: Instant(0),
             lines: Bucket::default(),
-            clipping: BTreeMap::new(),
+            clipping: Table::new(),
+            flows: Flows::default(),
             meetings: Meetings::default(),
             asking: Questions::default(),
             counters: Counters::default(),
@@ -176,7 +182,7 @@ impl Switch {
 
     fn job(&mut self, id: JobId, server: PeerId) -> &mut Job {
         let hop_sequence = self.forgotten_hop_sequence;
-        self.jobs.entry(id).or_insert_with(|| Job { hop_sequence, ..Job::new(server) })
+        self.jobs.get_or_insert(id, || Job { hop_sequence, ..Job::new(server) })
     }
 
     fn event(&mut self, event: Event) {
@@ -207,7 +213,7 @@ impl Switch {
                 // Before the update is written to memory: the processor waits where two numbers
                 // that it has just written one by one are read as one.
                 let contribution = Contribution::of_update(&update, datagram_bytes(lanes));
-                self.handle_update(now, from, &update, &Arrival { contribution, lanes })
+                self.handle_update(now, from, &update, Arrival { contribution, lanes })
             }
             Err(refusal) => Verdict::Drop(DropReason::Malformed(refusal)),
         }

@@ -4,13 +4,13 @@
 use super::answers::Hearer;
 use super::config::Config;
 use super::counters::Account;
+use super::flows::Hints;
 use super::job::{Cluster, Job, Member};
 use crate::ids::{PeerId, Session};
 use crate::party::{Arrivals, Voter};
 use crate::rejection::Rejection;
+use crate::table::{Hint, Table};
 use crate::time::Instant;
-use alloc::collections::BTreeMap;
-use alloc::collections::btree_map::Entry;
 use olaf_wire::{Address, Update, serial};
 
 /// An update that may meet the queue.
@@ -38,14 +38,14 @@ pub(super) fn screen<'a>(
     job: &'a mut Job,
     arrivals: &mut Arrivals,
     peer: PeerId,
-    update: &Update,
-    lanes: &[u8],
+    (update, lanes): (&Update, &[u8]),
     config: &Config,
+    hints: &mut Hints,
 ) -> Result<Screened<'a>, Rejection> {
     if update.hops == 0 {
-        own(now, job, arrivals, peer, update, lanes, config)
+        own(now, job, arrivals, peer, (update, lanes), config, hints)
     } else {
-        passed_on(now, job, arrivals, peer, update, lanes, config)
+        passed_on(now, job, arrivals, peer, (update, lanes), config, hints)
     }
 }
 
@@ -56,12 +56,12 @@ fn own<'a>(
     job: &'a mut Job,
     arrivals: &mut Arrivals,
     peer: PeerId,
-    update: &Update,
-    lanes: &[u8],
+    (update, lanes): (&Update, &[u8]),
     config: &Config,
+    hints: &mut Hints,
 ) -> Result<Screened<'a>, Rejection> {
     let Address { worker, session, cluster, .. } = update.address;
-    let member = job.members.get_mut(&worker).ok_or(Rejection::UnknownWorker)?;
+    let member = job.members.at_hint(&worker, &mut hints.member).ok_or(Rejection::UnknownWorker)?;
     if !member.is(peer, session) || member.behind_switch {
         return Err(Rejection::WrongSender);
     }
@@ -70,20 +70,21 @@ fn own<'a>(
     if update.contributors > config.max_carried {
         return Err(Rejection::TooManyContributors);
     }
-    if update.hop_sequence != 0 && !arrivals.is_news(peer, update) {
+    if update.hop_sequence != 0 && !arrivals.is_news_at(peer, update, &mut hints.arrivals) {
         return Err(Rejection::Duplicate);
     }
     if member.cluster != cluster {
         return Err(Rejection::WrongCluster);
     }
-    let cluster = job.clusters.get_mut(&cluster).ok_or(Rejection::WrongCluster)?;
+    let cluster = job.clusters.at(&cluster, &mut hints.cluster).ok_or(Rejection::WrongCluster)?;
     if !shape.fits(update, lanes) {
         return Err(Rejection::WrongSize);
     }
-    member.taken.take(update.segment, update.sequence)?;
+    member.taken.take(update.segment, update.sequence, &mut hints.taken)?;
     member.liveness.note(now);
     let (limit, pace, voter) = (config.limits.max_rate, &mut member.pace, Voter::At(peer));
-    if !job.paces.takes(now, limit, voter, pace, update.sequence, update.segments) {
+    let of = (update.sequence, update.segments);
+    if !job.paces.takes_at(now, limit, voter, pace, of, &mut hints.pace) {
         return Err(Rejection::TooOften);
     }
     let newer = member.last_sequence.is_none_or(|last| serial::is_after(update.sequence, last));
@@ -101,9 +102,9 @@ fn passed_on<'a>(
     job: &'a mut Job,
     arrivals: &mut Arrivals,
     peer: PeerId,
-    update: &Update,
-    lanes: &[u8],
+    (update, lanes): (&Update, &[u8]),
     config: &Config,
+    hints: &mut Hints,
 ) -> Result<Screened<'a>, Rejection> {
     let Address { worker, session, cluster, .. } = update.address;
     let Some(below) = job.below.get_mut(&peer) else {
@@ -118,17 +119,18 @@ fn passed_on<'a>(
         return Err(Rejection::TooManyContributors);
     }
     below.liveness.note(now);
-    if update.hop_sequence != 0 && !arrivals.is_news(peer, update) {
+    if update.hop_sequence != 0 && !arrivals.is_news_at(peer, update, &mut hints.arrivals) {
         return Err(Rejection::Duplicate);
     }
     if update.hops >= config.max_hops {
         return Err(Rejection::TooManyHops);
     }
-    let cluster = job.clusters.get_mut(&cluster).ok_or(Rejection::WrongCluster)?;
+    let cluster = job.clusters.at(&cluster, &mut hints.cluster).ok_or(Rejection::WrongCluster)?;
     if !job.shape.is_some_and(|shape| shape.fits(update, lanes)) {
         return Err(Rejection::WrongSize);
     }
-    let named = job.members.get_mut(&worker).filter(|member| member.peer == peer);
+    let named =
+        job.members.at_hint(&worker, &mut hints.member).filter(|member| member.peer == peer);
     let voter = Voter::of(peer, update, named.is_some());
     // An unmerged update replaces a waiting one of the same worker. The link between the two
     // switches may reorder them, and then the older update must not replace the newer one.
@@ -136,7 +138,7 @@ fn passed_on<'a>(
         && let Some(member) = named
     {
         member.taken.live(session);
-        member.taken.take(update.segment, update.hop_sequence)?;
+        member.taken.take(update.segment, update.hop_sequence, &mut hints.taken)?;
     }
     job.liveness.expect(now);
     Ok(Screened { hearer: Hearer::Switch(peer), voter, account: &mut below.account, cluster })
@@ -149,33 +151,32 @@ pub(super) struct Taken {
     /// The sender's life, where it is not the worker's own.
     life: Session,
     /// Only of segments that came: a number in a header costs no memory for those before it.
-    newest: BTreeMap<u32, u32>,
+    newest: Table<u32, u32>,
 }
 
 impl Taken {
     /// From here on the numbers are of that life of their sender.
     fn live(&mut self, life: Session) {
         if self.life != life {
-            *self = Self { life, newest: BTreeMap::new() };
+            *self = Self { life, newest: Table::new() };
         }
     }
 
     /// Takes a number, unless it or a later one was taken before. The network may repeat and
     /// reorder: a worker's segment has one fate, and none after a newer one's.
     #[inline]
-    fn take(&mut self, segment: u32, number: u32) -> Result<(), Rejection> {
-        match self.newest.entry(segment) {
-            Entry::Vacant(first) => {
-                first.insert(number);
-            }
-            Entry::Occupied(newest) if *newest.get() == number => return Err(Rejection::Duplicate),
-            Entry::Occupied(newest) if !serial::is_after(number, *newest.get()) => {
-                return Err(Rejection::Superseded);
-            }
-            Entry::Occupied(mut newest) => {
-                newest.insert(number);
-            }
+    fn take(&mut self, segment: u32, number: u32, hint: &mut Hint) -> Result<(), Rejection> {
+        let Some(newest) = self.newest.at(&segment, hint) else {
+            self.newest.at_or_insert(segment, hint, || number);
+            return Ok(());
+        };
+        if *newest == number {
+            return Err(Rejection::Duplicate);
         }
+        if !serial::is_after(number, *newest) {
+            return Err(Rejection::Superseded);
+        }
+        *newest = number;
         Ok(())
     }
 }
@@ -184,21 +185,25 @@ impl Taken {
 mod tests {
     use super::*;
 
+    fn take(taken: &mut Taken, segment: u32, number: u32) -> Result<(), Rejection> {
+        taken.take(segment, number, &mut Hint::default())
+    }
+
     #[test]
     fn a_workers_count_goes_on_after_the_largest_number() {
         let mut taken = Taken::default();
         for number in [u32::MAX - 1, u32::MAX, 0, 1] {
-            assert_eq!(taken.take(0, number), Ok(()), "{number}");
+            assert_eq!(take(&mut taken, 0, number), Ok(()), "{number}");
         }
-        assert_eq!(taken.take(0, 1), Err(Rejection::Duplicate));
-        assert_eq!(taken.take(0, u32::MAX), Err(Rejection::Superseded));
+        assert_eq!(take(&mut taken, 0, 1), Err(Rejection::Duplicate));
+        assert_eq!(take(&mut taken, 0, u32::MAX), Err(Rejection::Superseded));
     }
 
     #[test]
     fn a_huge_segment_number_takes_the_memory_of_one_segment() {
         let mut taken = Taken::default();
-        assert_eq!(taken.take(u32::MAX, 1), Ok(()));
-        assert_eq!(taken.take(u32::MAX, 1), Err(Rejection::Duplicate));
+        assert_eq!(take(&mut taken, u32::MAX, 1), Ok(()));
+        assert_eq!(take(&mut taken, u32::MAX, 1), Err(Rejection::Duplicate));
         assert_eq!(taken.newest.len(), 1);
     }
 
@@ -206,8 +211,8 @@ mod tests {
     fn another_life_of_the_sender_counts_anew() {
         let mut taken = Taken::default();
         taken.live(Session(1));
-        assert_eq!(taken.take(0, 500), Ok(()));
+        assert_eq!(take(&mut taken, 0, 500), Ok(()));
         taken.live(Session(2));
-        assert_eq!(taken.take(0, 3), Ok(()));
+        assert_eq!(take(&mut taken, 0, 3), Ok(()));
     }
 }

@@ -333,7 +333,7 @@ impl Switch {
 
     fn switch_statistics(&self, now: Instant) -> Vec<SwitchBelow> {
         let mut all = Vec::new();
-        for (job, state) in &self.jobs {
+        for (job, state) in self.jobs.iter() {
             // Counted once for all: a crowd of switches and workers is looked at while packets wait.
             let mut workers: BTreeMap<PeerId, usize> = BTreeMap::new();
             for member in state.members.values().filter(|member| member.behind_switch) {

@@ -3,7 +3,7 @@
 use super::Switch;
 use super::answers::{Hearer, Sharer, UNANSWERED_LIMIT, Unanswered};
 use super::counters::Account;
-use super::job::Job;
+use super::job::{Cluster, Job};
 use super::meetings::Meeting;
 use super::neighbours::everyone;
 use super::screening::{Screened, screen};
@@ -12,8 +12,11 @@ use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Transmit, Verdict};
 use crate::event::{Event, WorkerSeen};
 use crate::ids::{ClusterId, Flow, PeerId, PortId};
+use crate::lanes;
 use crate::link::Departure;
+use crate::party::Clipping;
 use crate::party::clip::Measured;
+use crate::queue::slots::Ready;
 use crate::queue::{Arrival, EntryId, Outcome};
 use crate::rejection::Rejection;
 use crate::time::Instant;
@@ -34,15 +37,17 @@ impl Switch {
         now: Instant,
         from: Source,
         update: &Update,
-        arrival: &Arrival<'_>,
+        mut arrival: Arrival<'_>,
     ) -> Verdict {
-        let Some(job) = self.jobs.get_mut(&update.address.job) else {
+        let hints = self.flows.of(from.peer, update);
+        let Some(job) = self.jobs.at(&update.address.job, &mut hints.job) else {
             self.arrivals.unnumbered(Rejection::UnknownWorker.counts(update.contributors).into());
             return self.stranger(now, from, update);
         };
         let (arrivals, config) = (&mut self.arrivals, &self.config);
         let before = arrivals.taken_in();
-        let screened = screen(now, job, arrivals, from.peer, update, arrival.lanes, config);
+        let screened =
+            screen(now, job, arrivals, from.peer, (update, arrival.lanes), config, hints);
         if arrivals.taken_in() == before {
             // A duplicate is no contribution of its own.
             let contributions = match &screened {
@@ -63,12 +68,13 @@ impl Switch {
         // A switch counts each of its flows. A number that this switch has given up, and told the
         // sender so, must not be delivered after all. A worker's segments are judged by its
         // sequence, in screening.
-        let (may_be_taken, untold) = cluster.ends.arrives(hearer, flow.segment, number);
+        let (may_be_taken, untold) =
+            cluster.ends.arrives(hearer, flow.segment, number, &mut hints.ends);
         if !may_be_taken && matches!(hearer, Hearer::Switch(_)) {
             return self.reject(now, from, update, Rejection::Superseded);
         }
 
-        let clipping = self.clipping.entry(flow.job).or_default();
+        let clipping = self.clipping.at_or_insert(flow.job, &mut hints.clipping, Clipping::default);
         let mut measured = Measured {
             voter,
             segment: update.segment,
@@ -76,15 +82,28 @@ impl Switch {
             weight: update.weight,
             reward: update.reward,
         };
-        let limits = &self.config.limits;
+        let (limits, up) = (&self.config.limits, &mut self.ports.up);
+        // Where the update will probably merge, one pass adds its lanes and measures them.
+        let measures = !limits.clip_norm.is_off();
+        let ready = if measures { up.prepare(&arrival, &mut hints.link) } else { None };
+        let length = || ready.as_ref().map_or_else(|| lanes::length(arrival.lanes), Ready::length);
         // A switch has no model: where nobody else has sent anything, it cannot tell what is usual.
-        let kept = clipping.clip(now, limits, &mut measured, arrival.lanes, |_| None);
-        let (lanes, clipped) = (kept.lanes, kept.clipped);
-        let Measured { weight, reward, .. } = measured;
-        let contribution = Contribution { weight, reward, ..arrival.contribution };
+        let (hint, unknown) = (&mut hints.clip, |_| None);
+        let judged = clipping.judge(now, limits, &mut measured, length, hint, None, unknown);
+        let clipped = judged.clipped;
+        (arrival.contribution.weight, arrival.contribution.reward) =
+            (measured.weight, measured.reward);
+        let outcome = if judged.keeps_lanes() {
+            up.arrive_at(now, &arrival, ready, &mut hints.link)
+        } else {
+            // Lanes that are scaled down have another sum.
+            let lanes = clipping.scale(judged, arrival.lanes);
+            up.arrive_at(now, &Arrival { lanes, ..arrival }, None, &mut hints.link)
+        };
         let tells_of_clipped = clipped.any() && account.clip(now, TELL_EVERY);
-        self.counters.clipped.count(clipped);
-        let outcome = self.ports.up.arrive(now, &Arrival { contribution, lanes });
+        if clipped.any() {
+            self.counters.clipped.count(clipped);
+        }
         cluster.last_heard = Some(now);
         self.hearings.note((flow.job, flow.cluster), now, update.segments);
         // The cluster counts what became of this arrival. An entry that the arrival evicted may be
@@ -104,22 +123,26 @@ impl Switch {
         let sharer = Sharer { hearer, sequence: update.hop_sequence };
         let verdict = match outcome {
             Outcome::Appended(entry) | Outcome::Merged(entry) => {
-                self.meetings.of(entry).take_in(sharer, number, from.class);
+                self.meetings
+                    .of(entry, &mut hints.meeting)
+                    .take_in(sharer, number, from.class, hints);
                 Verdict::Absorb
             }
             Outcome::Filtered(entry) => {
-                self.meetings.of(entry).share(sharer, from.class);
+                self.meetings.of(entry, &mut hints.meeting).share(sharer, from.class, hints);
                 Verdict::Drop(DropReason::Filtered)
             }
             Outcome::Replaced { entry, .. } => {
-                let meeting = self.meetings.of(entry);
+                let meeting = self.meetings.of(entry, &mut hints.meeting);
                 let replaced = core::mem::take(&mut meeting.holds);
-                meeting.take_in(sharer, number, from.class);
+                meeting.take_in(sharer, number, from.class, hints);
                 self.end_all(now, flow, replaced, Some(hearer));
                 Verdict::Absorb
             }
             Outcome::Evicted { entry, evicted, flow, dropped } => {
-                self.meetings.of(entry).take_in(sharer, number, from.class);
+                self.meetings
+                    .of(entry, &mut hints.meeting)
+                    .take_in(sharer, number, from.class, hints);
                 self.evict(now, evicted, flow, dropped);
                 Verdict::Absorb
             }
@@ -156,7 +179,8 @@ impl Switch {
         let Meeting { holds, .. } = self.meetings.take(entry);
         self.end_all(now, flow, holds, None);
         let job = self.jobs.get_mut(&flow.job).expect("an update is taken only for a known job");
-        job.clusters.entry(flow.cluster).or_default().fates.evicted += u64::from(contributors);
+        job.clusters.get_or_insert(flow.cluster, Cluster::default).fates.evicted +=
+            u64::from(contributors);
     }
 
     /// The locked entry has left: writes it out and frees its slot.
@@ -173,7 +197,7 @@ impl Switch {
         job.hop_sequence = serial::next(job.hop_sequence);
         let hop_sequence = job.hop_sequence;
         let Meeting { sharers, holds, class } = self.meetings.take(id);
-        let cluster = job.clusters.entry(flow.cluster).or_default();
+        let cluster = job.clusters.get_or_insert(flow.cluster, Cluster::default);
         let flow_sequence = cluster.ends.departs(flow.segment, holds, self.epoch);
         Contribution { hops: entry.contribution.hops.saturating_add(1), ..entry.contribution }
             .to_update(Session(self.epoch), hop_sequence, flow_sequence)
@@ -181,7 +205,7 @@ impl Switch {
         let len = Update::datagram_len(entry.lanes.len());
         write_lanes(&entry.lanes, &mut buf[update::PAYLOAD..len]);
 
-        let cluster = job.clusters.entry(flow.cluster).or_default();
+        let cluster = job.clusters.get_or_insert(flow.cluster, Cluster::default);
         cluster.fates.departed(contributors);
         self.counters.total.departed(contributors);
         self.departed.entry(flow.job).or_default().note(hop_sequence, contributors);

@@ -16,6 +16,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_engine::contribution::{Contribution, datagram_bytes};
 use olaf_engine::event::WorkerSeen;
+use olaf_engine::table::Table;
 use olaf_engine::{Event, Refused};
 use olaf_engine::{Instant, Lanes, PeerId};
 use olaf_wire::{Address, AggregateKind, Answer, ClusterId, JobId, Update, WorkerId};
@@ -151,7 +152,7 @@ impl Collected {
     /// or none if merges may hold their contributions: it is not known whose contributions those are.
     fn missing<'a>(
         &self,
-        members: &'a BTreeMap<WorkerId, Member>,
+        members: &'a Table<WorkerId, Member>,
     ) -> impl Iterator<Item = (WorkerId, &'a Member)> {
         let mut unheard: BTreeMap<(ClusterId, PeerId), Vec<(WorkerId, &Member)>> = BTreeMap::new();
         let waited_for = |member: &Member| !member.liveness.is_silent() && member.missed < MISSED;
@@ -183,11 +184,7 @@ impl Collection {
     }
 
     /// Whether every segment has all that it waits for.
-    pub(super) fn is_full(
-        &self,
-        aggregate: Aggregate,
-        members: &BTreeMap<WorkerId, Member>,
-    ) -> bool {
+    pub(super) fn is_full(&self, aggregate: Aggregate, members: &Table<WorkerId, Member>) -> bool {
         let full = |segment: &Collected| match aggregate {
             Aggregate::Each => true,
             Aggregate::Periodic { contributions, .. } => contributions
@@ -198,7 +195,7 @@ impl Collection {
     }
 
     /// Workers that are here without all of their contributions, as far as merges let us tell.
-    pub(super) fn missing(&self, members: &BTreeMap<WorkerId, Member>) -> Vec<(WorkerId, Member)> {
+    pub(super) fn missing(&self, members: &Table<WorkerId, Member>) -> Vec<(WorkerId, Member)> {
         let missing = self.segments.iter().flat_map(|segment| segment.missing(members));
         let by_id: BTreeMap<WorkerId, &Member> = missing.collect();
         by_id.into_iter().map(|(worker, member)| (worker, member.clone())).collect()
@@ -428,7 +425,7 @@ mod tests {
     #[test]
     fn an_empty_collection_is_never_full_and_never_ends() {
         let collection = Collection::default();
-        let members = BTreeMap::new();
+        let members = Table::new();
         let after = Duration::from_millis(5);
         for aggregate in [
             Aggregate::Periodic { contributions: None, after },

@@ -274,13 +274,14 @@ impl Server {
             job.members.keep(|member| !member.liveness.is_gone(now, after));
             let gone = job.prune_clusters(now, after * GONE);
             clusters_gone.extend(gone.into_iter().map(|cluster| (*id, cluster)));
-            for (worker, member) in job.members.iter_mut() {
+            let presence = &mut job.presence;
+            job.members.for_each_mut(|worker, member| {
                 if member.liveness.fell_silent(now, after) {
-                    job.presence.is_over();
+                    presence.is_over();
                     let (job, cluster, worker, peer) = (*id, member.cluster, *worker, member.peer);
                     fell_silent.push(WorkerSeen { job, cluster, worker, peer });
                 }
-            }
+            });
         }
         self.forget_jobs(now);
         self.hops.retain(|_, hop| !hop.liveness.is_gone(now, after));
