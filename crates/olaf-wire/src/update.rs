@@ -103,9 +103,27 @@ impl Update {
     /// # Panics
     /// When `buf` is shorter than [`Update::datagram_len`].
     pub fn emit(&self, lanes: &[f32], buf: &mut [u8]) -> usize {
-        self.emit_header(lanes.len(), buf);
-        let len = Self::datagram_len(lanes.len());
-        write_lanes(lanes, &mut buf[at::PAYLOAD..len]);
+        self.emit_parts(core::iter::once(lanes), buf)
+    }
+
+    /// As [`Update::emit`], with lanes that lie in several places.
+    ///
+    /// # Panics
+    /// When `buf` is shorter than [`Update::datagram_len`].
+    pub fn emit_parts<'a>(
+        &self,
+        parts: impl Iterator<Item = &'a [f32]> + Clone,
+        buf: &mut [u8],
+    ) -> usize {
+        let lanes = parts.clone().map(<[f32]>::len).sum();
+        self.emit_header(lanes, buf);
+        let len = Self::datagram_len(lanes);
+        let mut rest = &mut buf[at::PAYLOAD..len];
+        for part in parts {
+            let (now, later) = rest.split_at_mut(part.len() * LANE);
+            write_lanes(part, now);
+            rest = later;
+        }
         len
     }
 

@@ -109,6 +109,37 @@ impl<E> Sealed<E> {
         self.guard.as_deref().map(|guard| &guard.counters)
     }
 
+    /// As [`Engine::poll_transmit`], where `poll` says what the engine sends next.
+    pub fn poll_transmit_by(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        buf: &mut [u8],
+        mut poll: impl FnMut(&mut E, &mut [u8]) -> Option<Transmit>,
+    ) -> Option<Transmit>
+    where
+        E: Engine,
+    {
+        let Some(guard) = &mut self.guard else {
+            return poll(&mut self.inner, buf);
+        };
+        if let Some(transmit) = guard.poll(now, port, buf) {
+            return Some(transmit);
+        }
+        while let Some(transmit) = poll(&mut self.inner, buf) {
+            // All receivers of a message are of one job.
+            let job = transmit.to.as_slice().first().and_then(|peer| {
+                let at = Source { port, peer: *peer, class: transmit.class };
+                self.inner.job_of(at, &buf[..transmit.len])
+            });
+            if let Some(sealed) = guard.take(now, port, buf, transmit, job) {
+                return Some(sealed);
+            }
+        }
+        // What the engine sent may have begun a handshake.
+        guard.poll(now, port, buf)
+    }
+
     /// The engine, without its seal.
     pub fn into_inner(self) -> E {
         self.inner
@@ -167,24 +198,7 @@ impl<E: Engine> Engine for Sealed<E> {
     }
 
     fn poll_transmit(&mut self, now: Instant, port: PortId, buf: &mut [u8]) -> Option<Transmit> {
-        let Some(guard) = &mut self.guard else {
-            return self.inner.poll_transmit(now, port, buf);
-        };
-        if let Some(transmit) = guard.poll(now, port, buf) {
-            return Some(transmit);
-        }
-        while let Some(transmit) = self.inner.poll_transmit(now, port, buf) {
-            // All receivers of a message are of one job.
-            let job = transmit.to.as_slice().first().and_then(|peer| {
-                let at = Source { port, peer: *peer, class: transmit.class };
-                self.inner.job_of(at, &buf[..transmit.len])
-            });
-            if let Some(sealed) = guard.take(now, port, buf, transmit, job) {
-                return Some(sealed);
-            }
-        }
-        // What the engine sent may have begun a handshake.
-        guard.poll(now, port, buf)
+        self.poll_transmit_by(now, port, buf, |inner, buf| inner.poll_transmit(now, port, buf))
     }
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {

@@ -229,15 +229,28 @@ impl Client {
     /// # Errors
     /// [`ClientError::Usage`] for values that cannot be sent.
     pub fn push(&self, parts: &[&[f32]], reward: f64, weight: f64) -> Result<u32, ClientError> {
+        let refused = |worker: &Worker, error| match (error, worker.standing()) {
+            (PushError::NotJoined, Standing::TurnedAway(code)) => {
+                let parameters = parts.iter().map(|part| part.len()).sum();
+                self.refused_because(code, parameters, worker.too_narrow())
+            }
+            (error, _) => ClientError::Usage(error.to_string()),
+        };
+        let sent = self.shared.send_lent(
+            |worker| {
+                let lent = worker.push_lent(clock::now(), parts, reward, weight);
+                lent.map_err(|error| refused(worker, error))
+            },
+            |worker, lent, now, buf| worker.poll_transmit_lent(now, lent, buf),
+            |worker, lent| worker.keep(lent),
+        );
+        if let Some(sent) = sent {
+            return sent.map(|lent| lent.sequence());
+        }
+        // Another thread sends, and sends this, too.
         let sequence = self.shared.with(|worker| {
-            let result = worker.push(clock::now(), parts, reward, weight);
-            result.map_err(|error| match (error, worker.standing()) {
-                (PushError::NotJoined, Standing::TurnedAway(code)) => {
-                    let parameters = parts.iter().map(|part| part.len()).sum();
-                    self.refused_because(code, parameters, worker.too_narrow())
-                }
-                (error, _) => ClientError::Usage(error.to_string()),
-            })
+            let pushed = worker.push(clock::now(), parts, reward, weight);
+            pushed.map_err(|error| refused(worker, error))
         })?;
         self.shared.transmit();
         Ok(sequence)

@@ -22,7 +22,7 @@ use crate::io::socket::Socket;
 use crate::io::statistics::IoStatistics;
 use crate::io::waker::{self, Waker};
 use olaf_engine::seal::{Secrets, Standing};
-use olaf_engine::{Engine, PeerId, PortId, Sealed, Source};
+use olaf_engine::{Engine, PeerId, PortId, Sealed, Source, Transmit};
 use serde_json::Value;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -266,6 +266,34 @@ impl<E: Engine> Shared<E> {
         self.turns.hand_over();
     }
 
+    /// Sends what a caller lends for as long as it takes to send it, in this thread: `begin` takes it
+    /// into the engine, `poll` writes the datagrams that are due, and `end` ends the loan. None if
+    /// another thread sends just now: nothing was done.
+    pub(crate) fn send_lent<T, X>(
+        &self,
+        begin: impl FnOnce(&mut E) -> Result<T, X>,
+        poll: impl Fn(&mut E, &T, olaf_engine::Instant, &mut [u8]) -> Option<Transmit>,
+        end: impl FnOnce(&mut E, &T),
+    ) -> Option<Result<T, X>> {
+        let mut sending = match self.sending.try_lock() {
+            Ok(sending) => sending,
+            Err(TryLockError::Poisoned(sending)) => sending.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        let begun = self.with(begin);
+        if let Ok(lent) = &begun {
+            self.send_due(&mut sending, |engine, now, buf| {
+                engine
+                    .poll_transmit_by(now, PortId(0), buf, |inner, buf| poll(inner, lent, now, buf))
+            });
+            self.with(|engine| end(engine, lent));
+        }
+        drop(sending);
+        // Others may have found it taken.
+        self.transmit();
+        Some(begun)
+    }
+
     /// Sends all that is due, in this thread, unless another is at it.
     pub(crate) fn transmit(&self) {
         self.again.store(true, Ordering::SeqCst);
@@ -276,7 +304,9 @@ impl<E: Engine> Shared<E> {
                 Err(TryLockError::WouldBlock) => return,
             };
             self.again.store(false, Ordering::SeqCst);
-            self.send_due(&mut sending);
+            self.send_due(&mut sending, |engine, now, buf| {
+                engine.poll_transmit(now, PortId(0), buf)
+            });
         }
         self.notify();
     }
@@ -376,7 +406,12 @@ impl<E: Engine> Shared<E> {
         self.lock().log.recent()
     }
 
-    fn send_due(&self, sending: &mut Sending) {
+    /// Sends what `poll` has the engine write.
+    fn send_due(
+        &self,
+        sending: &mut Sending,
+        poll: impl Fn(&mut Sealed<E>, olaf_engine::Instant, &mut [u8]) -> Option<Transmit>,
+    ) {
         let Sending { out, statistics } = sending;
         let refused = statistics.connection_refused;
         self.sent.store(false, Ordering::SeqCst);
@@ -384,7 +419,7 @@ impl<E: Engine> Shared<E> {
         if out.flush(&self.socket, statistics) {
             // The engine is locked for one datagram at a time: what arrives meanwhile is taken in.
             while out.take(&self.socket, &self.peers, statistics, |buf| {
-                self.lock().engine.poll_transmit(now, PortId(0), buf)
+                poll(&mut self.lock().engine, now, buf)
             }) {}
             out.flush(&self.socket, statistics);
         }
@@ -474,6 +509,13 @@ impl<E: Engine> Shared<E> {
         let next = state.engine.poll_timeout().map(|(at, _)| at);
         state.wakes_at = next.map_or(u64::MAX, |at| at.0);
         next.map(|at| at.since(clock::now()))
+    }
+
+    /// Does something while this thread is the one that sends.
+    #[cfg(test)]
+    pub(crate) fn while_sending(&self, work: impl FnOnce()) {
+        let _sending = self.sending.lock();
+        work();
     }
 
     fn collect(&self, state: &mut State<E>, now: olaf_engine::Instant) {

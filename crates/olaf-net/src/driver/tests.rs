@@ -150,3 +150,37 @@ fn an_engine_among_known_peers_hears_no_stranger() {
     let io = shared.io_statistics();
     assert_eq!((io.received_datagrams, io.not_opened), (101, 100), "{io:?}");
 }
+
+#[test]
+fn what_is_lent_leaves_before_the_call_ends_and_only_where_nobody_else_sends() {
+    let socket = Socket::bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+    let plain = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    plain.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let mut peers = Peers::new();
+    let peer = peers.fix(plain.local_addr().expect("it is bound"));
+    let shared = shared::Shared::among(socket, peers, Echo::default(), None, &[]).expect("a waker");
+    let lent = b"lent".to_vec();
+    let lend = || {
+        shared.send_lent(
+            |echo| {
+                echo.0.push((peer, b"its own".to_vec()));
+                Ok::<_, ()>(lent.as_slice())
+            },
+            |echo, lent, now, buf| {
+                let own = echo.poll_transmit(now, PortId(0), buf)?;
+                buf[own.len..own.len + lent.len()].copy_from_slice(lent);
+                Some(Transmit::to(peer, own.len + lent.len()))
+            },
+            |echo, lent| echo.0.push((peer, lent.to_vec())),
+        )
+    };
+    assert_eq!(lend(), Some(Ok(lent.as_slice())));
+    let mut buf = [0; 20];
+    let mut next = || plain.recv(&mut buf).map(|len| buf[..len].to_vec()).expect("a datagram");
+    assert_eq!((next(), next()), (b"its ownlent".to_vec(), b"lent".to_vec()));
+    shared.while_sending(|| assert_eq!(lend(), None));
+    assert!(shared.with(|echo| echo.0.is_empty()), "nothing was done");
+    let failed = shared.send_lent(|_| Err::<(), _>("no"), |_, (), _, _| None, |_, ()| ());
+    assert_eq!(failed, Some(Err("no")));
+    assert_eq!(lend(), Some(Ok(lent.as_slice())), "a failure holds nothing");
+}

@@ -6,6 +6,7 @@ mod config;
 mod describing;
 mod incoming;
 mod joining;
+mod lending;
 mod models;
 mod outbox;
 mod path;
@@ -13,6 +14,7 @@ mod signing;
 mod statistics;
 
 pub use config::{WorkerConfig, WorkerOptions};
+pub use lending::Lent;
 pub use models::Model;
 pub use olaf_engine::TooNarrow;
 pub use outbox::PushError;
@@ -235,6 +237,17 @@ impl Worker {
         reward: f64,
         weight: f64,
     ) -> Result<u32, PushError> {
+        self.queue(now, parts, (reward, weight), false)
+    }
+
+    /// Queues an update. `lends`: its lanes may stay where they are, see [`Lent`].
+    fn queue(
+        &mut self,
+        now: Instant,
+        parts: &[&[f32]],
+        (reward, weight): (f64, f64),
+        lends: bool,
+    ) -> Result<u32, PushError> {
         let shape = self.shape.ok_or(PushError::NotJoined)?;
         if !matches!(self.standing, Standing::Joining | Standing::Joined) {
             return Err(PushError::NotJoined);
@@ -253,7 +266,11 @@ impl Worker {
         };
         let send = self.transmission.decide(now, generated_ns, self.chance.draw());
         let unsent = self.config.transmission.unsent;
-        let sequence = self.outbox.push(shape, parts, contribution, send, unsent)?;
+        let sequence = if lends {
+            self.outbox.lend(shape, parts, contribution, send, unsent)?
+        } else {
+            self.outbox.push(shape, parts, contribution, send, unsent)?
+        };
         self.suspect_path(now);
         self.plan_retry(now);
         Ok(sequence)
@@ -418,20 +435,9 @@ impl Worker {
             Err(Refused::UnknownPeer)
         }
     }
-}
 
-impl Engine for Worker {
-    fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
-        match self.take_packet(now, from.peer, bytes) {
-            Ok(()) => Verdict::Absorb,
-            Err(refused) => {
-                *self.counters.refused.entry(refused.name()).or_default() += 1;
-                Verdict::refused(refused)
-            }
-        }
-    }
-
-    fn poll_transmit(&mut self, now: Instant, _port: PortId, buf: &mut [u8]) -> Option<Transmit> {
+    /// Writes the next datagram. `lent`: the loan of the thread that sends now.
+    fn emit(&mut self, now: Instant, lent: Option<&Lent<'_>>, buf: &mut [u8]) -> Option<Transmit> {
         let peer = self.config.switch;
         let class = TrafficClass::with_ecn(self.config.ecn);
         let sent = |len| Some(Transmit { class, ..Transmit::to(peer, len) });
@@ -459,7 +465,7 @@ impl Engine for Worker {
         // Before it is in, no party would take an update.
         let passes = !self.path.is_narrow();
         if passes && matches!(self.standing, Standing::Joined | Standing::Left) {
-            let segments = self.outbox.emit(now, self.config.address, buf);
+            let segments = self.outbox.emit(now, self.config.address, lent, buf);
             if let Some(len) = segments {
                 self.switch.expect(now);
                 return sent(len);
@@ -469,6 +475,22 @@ impl Engine for Worker {
             return sent(Leave { address: self.config.address }.emit(buf));
         }
         None
+    }
+}
+
+impl Engine for Worker {
+    fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
+        match self.take_packet(now, from.peer, bytes) {
+            Ok(()) => Verdict::Absorb,
+            Err(refused) => {
+                *self.counters.refused.entry(refused.name()).or_default() += 1;
+                Verdict::refused(refused)
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant, _port: PortId, buf: &mut [u8]) -> Option<Transmit> {
+        self.emit(now, None, buf)
     }
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {

@@ -1,5 +1,6 @@
 //! What was pushed and has not left, and what has left and was not answered.
 
+use super::lending::Lent;
 use crate::transmission::Unsent;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -112,6 +113,8 @@ struct Waiting {
     shape: Shape,
     next_segment: u32,
     contribution: Contribution,
+    /// Its lanes are still where the caller has them.
+    is_lent: bool,
 }
 
 /// An update that is not sent yet.
@@ -137,17 +140,7 @@ impl Outbox {
         send: bool,
         unsent: Unsent,
     ) -> Result<u32, PushError> {
-        let have = parts.iter().map(|part| part.len()).sum();
-        let need = shape.parameters as usize;
-        if have != need {
-            return Err(PushError::WrongSize { have, need });
-        }
-        if !contribution.reward.is_finite() {
-            return Err(PushError::Reward);
-        }
-        if !(contribution.weight.is_finite() && contribution.weight > 0.0) {
-            return Err(PushError::Weight);
-        }
+        check(shape, parts, &contribution)?;
         let send = send || self.held_contributors() + 1 >= CARRIED;
         if send && self.held.is_none() {
             // If nothing waits, values that were copied before a bad one turned up do no harm.
@@ -158,7 +151,7 @@ impl Outbox {
                 return Err(PushError::NonFinite { index });
             }
             contribution.sequence = self.count(shape);
-            self.wait(Waiting { shape, next_segment: 0, contribution });
+            self.wait(Waiting { shape, next_segment: 0, contribution, is_lent: false });
             return Ok(contribution.sequence);
         }
         if let Some(index) = first_bad(parts, contribution.weight) {
@@ -174,6 +167,41 @@ impl Outbox {
             self.release();
         }
         Ok(contribution.sequence)
+    }
+
+    /// Takes in one update as [`Outbox::push`] does, but leaves its lanes where they are, if it can
+    /// be sent as it is. See [`Lent`].
+    pub(super) fn lend(
+        &mut self,
+        shape: Shape,
+        parts: &[&[f32]],
+        mut contribution: Contribution,
+        send: bool,
+        unsent: Unsent,
+    ) -> Result<u32, PushError> {
+        // Lanes that are weighted or that join held ones are other lanes than the caller's.
+        if !send || self.held.is_some() || contribution.weight != 1.0 {
+            return self.push(shape, parts, contribution, send, unsent);
+        }
+        check(shape, parts, &contribution)?;
+        if let Some(index) = first_bad(parts, 1.0) {
+            return Err(PushError::NonFinite { index });
+        }
+        contribution.sequence = self.count(shape);
+        self.wait(Waiting { shape, next_segment: 0, contribution, is_lent: true });
+        Ok(contribution.sequence)
+    }
+
+    /// The loan ends: copies the lanes, if the update has not left yet.
+    pub(super) fn keep(&mut self, lent: &Lent<'_>) {
+        if let Some(waiting) = &mut self.waiting
+            && waiting.is_lent
+            && waiting.contribution.sequence == lent.sequence()
+        {
+            waiting.is_lent = false;
+            self.lanes.clear();
+            lent.parts().iter().for_each(|part| self.lanes.extend_from_slice(part));
+        }
     }
 
     fn count(&mut self, shape: Shape) -> u32 {
@@ -212,7 +240,7 @@ impl Outbox {
     pub(super) fn release(&mut self) {
         if let Some(Held { shape, contribution }) = self.held.take() {
             core::mem::swap(&mut self.lanes, &mut self.held_lanes);
-            self.wait(Waiting { shape, next_segment: 0, contribution });
+            self.wait(Waiting { shape, next_segment: 0, contribution, is_lent: false });
         }
     }
 
@@ -252,8 +280,21 @@ impl Outbox {
         self.waiting.is_some()
     }
 
-    pub(super) fn emit(&mut self, now: Instant, address: Address, buf: &mut [u8]) -> Option<usize> {
+    /// Writes the next datagram. `lent`: the loan of the thread that sends now. An update that
+    /// another thread lends waits for that thread.
+    pub(super) fn emit(
+        &mut self,
+        now: Instant,
+        address: Address,
+        lent: Option<&Lent<'_>>,
+        buf: &mut [u8],
+    ) -> Option<usize> {
         let waiting = self.waiting.as_mut()?;
+        let sequence = waiting.contribution.sequence;
+        let lent = lent.filter(|lent| waiting.is_lent && lent.sequence() == sequence);
+        if waiting.is_lent && lent.is_none() {
+            return None;
+        }
         let segment = waiting.next_segment;
         let contributors = waiting.contribution.contributors;
         self.hop_sequence = serial::next(self.hop_sequence);
@@ -279,7 +320,11 @@ impl Outbox {
             segments: waiting.shape.segments(),
             ..waiting.contribution.to_update(address.session, self.hop_sequence, flow.newest)
         };
-        let len = update.emit(&self.lanes[waiting.shape.range(segment)], buf);
+        let range = waiting.shape.range(segment);
+        let len = match lent {
+            Some(lent) => update.emit_parts(lent.lanes(range), buf),
+            None => update.emit(&self.lanes[range], buf),
+        };
         self.counts.sent += u64::from(contributors);
         self.counts.datagrams += 1;
         waiting.next_segment += 1;
@@ -352,6 +397,22 @@ impl Outbox {
     }
 }
 
+/// Whether the update is one of that model.
+fn check(shape: Shape, parts: &[&[f32]], contribution: &Contribution) -> Result<(), PushError> {
+    let have = parts.iter().map(|part| part.len()).sum();
+    let need = shape.parameters as usize;
+    if have != need {
+        return Err(PushError::WrongSize { have, need });
+    }
+    if !contribution.reward.is_finite() {
+        return Err(PushError::Reward);
+    }
+    if !(contribution.weight.is_finite() && contribution.weight > 0.0) {
+        return Err(PushError::Weight);
+    }
+    Ok(())
+}
+
 /// Values looked at and then copied: few enough that they are still in the nearest cache.
 const BLOCK: usize = 2048;
 
@@ -414,155 +475,5 @@ fn first_bad_of(values: &[f32], factor: f32) -> Option<usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SHAPE: Shape = Shape { parameters: 3, segment_lanes: 2 };
-
-    fn of_one(generated_ns: u64, basis: u32, weight: f64, reward: f64) -> Contribution {
-        let worker = olaf_wire::WorkerId(0);
-        let one = Contribution::of_one(olaf_engine::Flow::default(), worker, generated_ns, 0);
-        Contribution { versions: (basis, basis), weight, reward, ..one }
-    }
-
-    fn sent(outbox: &mut Outbox) -> Vec<(Update, Vec<f32>)> {
-        let (mut buf, mut out) = (alloc::vec![0; 200], Vec::new());
-        while let Some(len) = outbox.emit(Instant(9), Address::default(), &mut buf) {
-            let packet = olaf_wire::Packet::new_checked(&buf[..len]).expect("just written");
-            let mut lanes = alloc::vec![0.0; packet.lanes().len() / 4];
-            olaf_wire::update::read_lanes(packet.lanes(), &mut lanes);
-            out.push((Update::parse(&packet).expect("just written"), lanes));
-        }
-        let c = outbox.counts;
-        let gone = c.sent + c.replaced_unsent + c.discarded;
-        assert_eq!(c.contributions, gone + outbox.unsent() + outbox.held());
-        out
-    }
-
-    #[test]
-    fn what_is_carried_joins_the_next_one() {
-        let mut outbox = Outbox::default();
-        let mut push = |at, lanes: &[f32], weight, reward, send| {
-            let meta = of_one(at, at as u32, weight, reward);
-            outbox.push(SHAPE, &[lanes], meta, send, Unsent::Carry).expect("fine lanes");
-        };
-        push(10, &[1.0, 2.0, 3.0], 1.0, 8.0, false);
-        push(20, &[1.0, 1.0, 1.0], 1.0, 8.0, false);
-        push(30, &[0.5, 0.0, 1.0], 2.0, 4.0, true);
-        let out = sent(&mut outbox);
-        let (update, lanes) = &out[0];
-        assert_eq!(lanes, &[3.0, 3.0]);
-        assert_eq!((update.contributors, update.weight, update.reward), (3, 4.0, 6.0));
-        assert_eq!((update.generated_oldest_ns, update.generated_newest_ns), (10, 30));
-        assert_eq!((update.version_oldest, update.version_newest), (10, 30));
-        assert_eq!((update.sequence, out[1].1.as_slice()), (2, &[6.0][..]));
-        assert_eq!((outbox.counts.sent, outbox.counts.datagrams, outbox.counts.carried), (6, 2, 6));
-    }
-
-    #[test]
-    fn what_is_carried_does_not_grow_beyond_what_a_switch_takes() {
-        let mut outbox = Outbox::default();
-        for at in 0..u64::from(CARRIED) + 7 {
-            let meta = of_one(at, 0, 1.0, 0.0);
-            outbox.push(SHAPE, &[&[1.0; 3]], meta, false, Unsent::Carry).expect("fine lanes");
-        }
-        assert_eq!(sent(&mut outbox)[0].0.contributors, CARRIED);
-        assert_eq!(outbox.held(), 2 * 7);
-    }
-
-    #[test]
-    fn what_has_no_sum_with_what_is_held_stands_alone() {
-        let mut outbox = Outbox::default();
-        let big = [f32::MAX; 3];
-        for send in [false, true] {
-            let meta = of_one(1, 1, 1.0, 0.0);
-            outbox.push(SHAPE, &[&big], meta, send, Unsent::Carry).expect("fine lanes");
-        }
-        assert_eq!(sent(&mut outbox)[0].0.contributors, 1);
-        assert_eq!(outbox.counts.discarded, 2);
-    }
-
-    #[test]
-    fn what_is_carried_has_a_mean_reward_however_large_the_numbers_are() {
-        let mut outbox = Outbox::default();
-        // Lanes are 32 bits wide, so that no weight can be larger.
-        let weight = f64::from(f32::MAX) / 4.0;
-        for (reward, send) in [(f64::MAX, false), (f64::MAX / 2.0, true)] {
-            let one = of_one(1, 1, weight, reward);
-            outbox.push(SHAPE, &[&[1.0; 3]], one, send, Unsent::Carry).expect("fine lanes");
-        }
-        assert_eq!(outbox.counts.discarded, 0);
-        let (update, _) = &sent(&mut outbox)[0];
-        assert_eq!((update.contributors, update.weight), (2, 2.0 * weight));
-        assert_eq!(update.reward, f64::MAX * 0.75);
-    }
-
-    #[test]
-    fn what_is_held_for_another_try_gives_way_to_a_newer_one_and_bad_values_change_nothing() {
-        let mut outbox = Outbox::default();
-        let retry = Unsent::Retry(Duration::from_millis(1));
-        let meta = |at| of_one(at, 0, 1.0, 0.0);
-        outbox.push(SHAPE, &[&[1.0; 3]], meta(1), false, retry).expect("fine lanes");
-        let bad = outbox.push(SHAPE, &[&[1.0, f32::NAN, 1.0]], meta(2), false, retry);
-        assert_eq!(bad, Err(PushError::NonFinite { index: 1 }));
-        assert_eq!(outbox.held_newest_ns(), Some(1));
-        outbox.push(SHAPE, &[&[2.0; 3]], meta(3), false, retry).expect("fine lanes");
-        assert_eq!((outbox.counts.discarded, sent(&mut outbox).len()), (2, 0));
-        outbox.release();
-        assert_eq!(sent(&mut outbox)[0].1, [2.0, 2.0]);
-        outbox.push(SHAPE, &[&[2.0; 3]], meta(4), false, Unsent::Discard).expect("fine lanes");
-        assert_eq!((outbox.counts.discarded, sent(&mut outbox).len()), (4, 0));
-    }
-
-    #[test]
-    fn only_what_is_named_has_an_end_and_numbers_go_on_after_the_largest() {
-        let mut outbox = Outbox::default();
-        let shape = Shape { parameters: 1, segment_lanes: 1 };
-        let mut buf = [0; 200];
-        let mut numbers = Vec::new();
-        for _ in 0..5 {
-            let meta = of_one(0, 0, 1.0, 0.0);
-            outbox.push(shape, &[&[1.0]], meta, true, Unsent::Carry).expect("a good update");
-            let len = outbox.emit(Instant(0), Address::default(), &mut buf).expect("it waits");
-            let packet = olaf_wire::Packet::new_checked(&buf[..len]).expect("just written");
-            numbers.push(Update::parse(&packet).expect("just written").flow_sequence);
-            if numbers.len() == 1 {
-                outbox.flows[0].newest = u32::MAX - 2;
-            }
-        }
-        assert_eq!(numbers[1..], [u32::MAX - 1, u32::MAX, 1, 2]);
-        // Of the five the second and the last arrived, the third was replaced: of the first and the
-        // fourth nothing is known, although a later one arrived. 0 is no number: 2 - 1 - MAX.
-        assert!(outbox.awaits_newest());
-        outbox.note_ends(0, &Ends { newest: 2, delivered: 1 | 1 << 4, ended: 1 << 3 });
-        // The first and the fourth may be lost: the worker does not wait for them.
-        assert!(!outbox.awaits_newest());
-        let counts = outbox.counts;
-        assert_eq!((counts.acknowledged, counts.not_delivered, counts.awaited), (2, 1, 2));
-        outbox.note_ends(0, &Ends { newest: 2, delivered: 1 | 1 << 4, ended: 1 << 3 });
-        outbox.note_ends(7, &Ends { newest: 2, delivered: u64::MAX, ended: 0 });
-        assert_eq!(outbox.counts.acknowledged, 2, "nothing counts twice, and no other segment");
-        outbox.give_up();
-        let counts = outbox.counts;
-        assert_eq!((counts.unconfirmed, counts.awaited, counts.sent), (2, 0, 5));
-    }
-
-    #[test]
-    fn what_is_not_finite_is_found_wherever_it_is() {
-        let fine = alloc::vec![f32::MAX; 3000];
-        for at in [0, 15, 16, 2047, 2048, 2999] {
-            let mut bad = alloc::vec![1.0; 3000];
-            bad[at] = f32::NAN;
-            let (parts, mut lanes) = ([fine.as_slice(), &bad], Vec::new());
-            assert_eq!(first_bad(&parts, 1.0), Some(3000 + at));
-            assert_eq!(take_in(&mut lanes, &parts, 1.0), Some(3000 + at));
-            assert_eq!(take_in(&mut lanes, &parts, 2.0), Some(0), "twice the largest is too much");
-        }
-        let mut lanes = Vec::new();
-        assert_eq!(
-            (first_bad(&[&fine], 1.0), take_in(&mut lanes, &[&fine, &fine], 0.5)),
-            (None, None)
-        );
-        assert_eq!(lanes, alloc::vec![f32::MAX / 2.0; 6000]);
-    }
-}
+#[path = "outbox_tests.rs"]
+mod tests;
