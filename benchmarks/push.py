@@ -87,7 +87,7 @@ def main() -> None:
         )
     io = json.loads(client.stats())["io"]
     in_each = io["sent_datagrams"] / io["send_calls"]
-    print(f"  {in_each:.1f} datagrams in each send; goal: at most 1.50")
+    print(f"  {in_each:.1f} datagrams in each send; goal: at most 1.20")
     ours.send("stop")
     far_end.join()
 
