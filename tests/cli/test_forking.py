@@ -130,6 +130,19 @@ def test_each_role_ends_with_its_own_code(supervisor: Supervisor) -> None:
     assert (wrong.code, wrong.back_in_s) == (Exit.USAGE, None)
 
 
+def test_a_role_that_cannot_begin_says_why(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(forking.os, "getcwd", lambda: "/there/is/none")
+        supervisor.start(role("version", "--version"))
+    heard = Heard(supervisor)
+    error = "FileNotFoundError: [Errno 2] No such file or directory: '/there/is/none'"
+    heard.of(Printed, text=error)
+    ended = heard.of(Ended)
+    assert (ended.code, ended.expected) == (1, False)
+
+
 @pytest.mark.parametrize(
     ("how", "code", "said"),
     [

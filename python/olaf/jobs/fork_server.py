@@ -19,9 +19,11 @@ import json
 import os
 import resource
 import runpy
+import signal
 import socket
 import sys
 import threading
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,11 +109,21 @@ class Server:
             return None
         if pid == 0:
             self._channel.close()
-            _settle(message, descriptors, self._parent)
+            try:
+                _settle(message, descriptors, self._parent)
+            except BaseException:  # such as a folder that is gone: no error of the channel
+                os.write(2, traceback.format_exc().encode(errors="replace"))
+                os._exit(1)
             return Task(message["module"], message["arguments"])
         with contextlib.suppress(OSError):  # the child does the same; one of both is first
             os.setpgid(pid, pid)
-        life = os.pidfd_open(pid)
+        try:
+            life = os.pidfd_open(pid)
+        except OSError as error:  # no descriptor is left: nobody could watch the child
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            self._refuse(descriptors, str(error))
+            return None
         _close(descriptors)
         try:
             send(self._channel, {"pid": pid}, [life])

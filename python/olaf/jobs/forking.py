@@ -148,6 +148,7 @@ class ForkServer:
         """
         if not self.lives or not _is_ours(argv) or self._changes_imports(environment):
             return None
+        folder = os.getcwd()
         theirs: list[int] = []
         ours: list[int] = []
         for is_input in (True, False, False):
@@ -160,7 +161,7 @@ class ForkServer:
             "module": argv[2],
             "arguments": list(argv[3:]),
             "environment": dict(environment),
-            "folder": os.getcwd(),
+            "folder": folder,
             "began_in": self._folder,
         }
         answer, given = self.ask(message, [*theirs, *descriptors])
