@@ -53,7 +53,7 @@ def digest(target: str, compiler: str) -> str:
     own = [FUZZ / "Cargo.toml", FUZZ / "Cargo.lock", FUZZ / "fuzz_targets" / f"{target}.rs"]
     own += [FUZZ / "run", FUZZ.parent / "Cargo.toml"]
     for crate in used(target):
-        own.append(crate / "Cargo.toml")
+        own += [file for name in ("Cargo.toml", "build.rs") if (file := crate / name).is_file()]
         own += sorted(file for file in (crate / "src").rglob("*") if file.is_file())
     parts: list[str | bytes] = [target, compiler]
     for file in own:
