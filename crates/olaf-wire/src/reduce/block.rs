@@ -25,6 +25,7 @@ pub struct Block {
 }
 
 impl Block {
+    #[inline]
     fn read(packet: &ReducePacket<'_>) -> Result<Self, Refusal> {
         Ok(Self {
             number: packet.u32(common::BLOCK),
@@ -38,6 +39,7 @@ impl Block {
         })
     }
 
+    #[inline]
     fn put(&self, writer: &mut Writer<'_>) {
         writer.put(common::BLOCK, self.number.to_be_bytes());
         writer.put(common::OPERATION, self.operation.to_be_bytes());
@@ -130,6 +132,7 @@ impl Piece {
     ///
     /// # Panics
     /// When `buf` is shorter than that, or there are more lanes or words than a header can count.
+    #[inline]
     pub fn emit_header(&self, words: &[u64], lanes: usize, buf: &mut [u8]) -> usize {
         let mut writer = emit_common(buf, Kind::Piece, &self.address);
         self.block.put(&mut writer);
@@ -199,6 +202,7 @@ impl BlockResult {
     ///
     /// # Panics
     /// When `buf` is shorter than that, or there are more lanes or words than a header can count.
+    #[inline]
     pub fn emit_header(&self, words: &[u64], lanes: usize, buf: &mut [u8]) -> usize {
         debug_assert_eq!(self.is_partial(), !words.is_empty(), "words name a partial sum's ranks");
         let mut writer = emit_common(buf, Kind::Result, &self.address);
@@ -217,6 +221,7 @@ pub const fn datagram_len(words: usize, lane_type: LaneType, lanes: usize) -> us
 }
 
 /// Writes what pieces and results say alike. Returns where the lanes begin.
+#[inline]
 fn put_rest(writer: &mut Writer<'_>, marks: Marks, words: &[u64], lanes: usize) -> usize {
     assert!(words.len() <= MAX_WORDS, "a bitmap has at most MAX_WORDS words");
     let lanes = u16::try_from(lanes).expect("a block has at most as many lanes as fit a datagram");

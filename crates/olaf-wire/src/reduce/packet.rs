@@ -94,6 +94,7 @@ pub struct Address {
 
 /// The job in the header of a message; none of bytes that are no message.
 #[must_use]
+#[inline]
 pub fn job_of(bytes: &[u8]) -> Option<u32> {
     let job = bytes.get(common::JOB..common::JOB + 4).filter(|_| bytes.starts_with(&MAGIC))?;
     Some(u32::from_be_bytes(job.try_into().ok()?))
@@ -195,6 +196,7 @@ impl<'a> ReducePacket<'a> {
 
     /// Checks that the words name at least one contributor. A lower switch counts as one rank and as
     /// many contributors as its sum has, so the words may name fewer than there are.
+    #[inline]
     fn check_words(&self) -> Result<(), Refusal> {
         let named: u32 = self.contributor_words().map(u64::count_ones).sum();
         if named == 0 || named > self.u32(block::CONTRIBUTORS) {
@@ -281,6 +283,7 @@ impl<'a> ReducePacket<'a> {
     }
 }
 
+#[inline]
 fn address_of(header: &[u8; HEADER]) -> Address {
     let field = |at| u32::from_be_bytes(array_at(header, at));
     Address {

@@ -82,6 +82,7 @@ impl RankSet {
     }
 
     /// Takes all ranks out, and keeps the memory.
+    #[inline]
     pub fn clear(&mut self) {
         match &mut self.0 {
             Words::One(word) => *word = 0,
@@ -128,6 +129,7 @@ impl RankSet {
     /// The bitmap as a piece or a result carries it: up to the word of the largest rank. Empty for
     /// the empty set.
     #[must_use]
+    #[inline]
     pub fn words(&self) -> &[u64] {
         let words = self.all_words();
         let len = words.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1);
