@@ -41,6 +41,13 @@ impl Bucket {
         self.full_at = Instant(self.full_at.0.saturating_sub(sooner.unwrap_or(u64::MAX)));
     }
 
+    /// Goes on with another allowance. As many tokens are missing as before.
+    pub fn change(&mut self, now: Instant, before: Allowance, after: Allowance) {
+        let missing = self.full_at.since(now).as_nanos() * after.every.as_nanos();
+        let missing = u64::try_from(missing / before.every.as_nanos().max(1)).unwrap_or(u64::MAX);
+        self.full_at = self.full_at.min(now) + Duration::from_nanos(missing);
+    }
+
     /// Whether all tokens are here.
     #[must_use]
     pub fn is_full(&self, now: Instant) -> bool {
@@ -75,6 +82,19 @@ mod tests {
         assert!(bucket.is_full(ms(110)) && bucket.take(ms(100), TWO) && !bucket.take(ms(100), TWO));
         bucket.give(9, TWO);
         assert_eq!([true, true, false], [(); 3].map(|()| bucket.take(ms(100), TWO)));
+    }
+
+    #[test]
+    fn another_allowance_leaves_as_many_tokens_missing() {
+        let soon = Allowance { burst: 4, every: Duration::from_millis(1) };
+        let mut bucket = Bucket::default();
+        assert!(bucket.take_many(ms(100), 2, TWO));
+        bucket.change(ms(100), TWO, soon);
+        assert!(bucket.take_many(ms(100), 2, soon) && !bucket.take(ms(100), soon));
+        bucket.change(ms(101), soon, TWO);
+        assert!(!bucket.is_full(ms(130)) && bucket.is_full(ms(131)));
+        bucket.change(ms(200), TWO, soon);
+        assert!(bucket.take_many(ms(200), 4, soon), "a full bucket stays full");
     }
 
     #[test]

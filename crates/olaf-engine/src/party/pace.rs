@@ -14,15 +14,21 @@ use crate::time::Instant;
 use core::time::Duration;
 use olaf_wire::serial;
 
-/// Updates that a worker may send at once after a quiet time.
+/// Updates that a worker may send at once after a quiet time, at least.
 const BURST: u32 = 64;
-/// How often a worker's limit is worked out anew.
+/// And so many as its limit lets through in this time. On a busy host the system runs one worker after the
+/// other, and the packets of each come in bursts: at 20 times the median, this is what the median worker
+/// sends in 5 s.
+const BURST_TIME: Duration = Duration::from_millis(250);
+/// How often a worker's limit is worked out anew. Before a refusal it is, after [`STRETCH`].
 const RENEWED_EVERY: Duration = Duration::from_millis(100);
-/// The share of the newest interval in a worker's mean interval.
+/// A rate is measured over stretches of at least this time. Packets that a driver reads together have one
+/// time, and the distances between them say nothing.
+const STRETCH: Duration = Duration::from_millis(10);
+/// The share of the newest interval in the mean interval of an address.
 const NEWEST: f64 = 1.0 / 8.0;
 /// An interval counts as this multiple of the mean at most: a pause is not a pace.
 const LONGEST: f64 = 8.0;
-const SHORTEST_S: f64 = 1e-6;
 /// Addresses that are remembered before the first look for quiet ones.
 const ADDRESSES: usize = 1024;
 
@@ -31,8 +37,14 @@ const ADDRESSES: usize = 1024;
 pub struct Paces {
     rates: Recent,
     /// What each address sent lately, whatever workers it names.
-    addresses: Table<Voter, Limited>,
+    addresses: Table<Voter, Address>,
     sweep_at: usize,
+}
+
+#[derive(Debug, Default)]
+struct Address {
+    limited: Limited,
+    rate: Rate,
 }
 
 /// Where a flow's numbers were found last.
@@ -53,29 +65,68 @@ struct Limited {
 /// One worker's pace.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
-    newest: Option<(u32, Instant)>,
-    /// Mean time between two updates; none before the second.
-    interval_s: Option<f64>,
+    newest: Option<u32>,
     limited: Limited,
 }
 
+/// How often updates come. A stretch of time is measured after the other. It ends with the updates that come
+/// together after [`STRETCH`]: those of a burst belong to the pause before it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rate {
+    /// When the stretch began, and when the newest update came; none before the first.
+    stretch: Option<(Instant, Instant)>,
+    /// Updates in the stretch, without the one that it began with.
+    updates: u32,
+    /// When the stretch was long enough.
+    enough: Option<Instant>,
+    /// Mean time between two updates before this stretch; none in the first.
+    interval_s: Option<f64>,
+}
+
 impl Pace {
-    /// Notes an update by its worker's count. Several segments of one update count once.
-    fn note(&mut self, now: Instant, sequence: u32) -> Option<f64> {
-        let Some((newest, at)) = self.newest else {
-            self.newest = Some((sequence, now));
+    /// Whether the update is a new one by its worker's count. Several segments of one update count once.
+    fn is_new(&mut self, sequence: u32) -> bool {
+        let is_new = self.newest.is_none_or(|newest| serial::is_after(sequence, newest));
+        if is_new {
+            self.newest = Some(sequence);
+        }
+        is_new
+    }
+}
+
+impl Rate {
+    /// Notes an update. Now and then the result is the rate, in updates a second.
+    fn note(&mut self, now: Instant) -> Option<f64> {
+        let Some((mut since, newest)) = self.stretch else {
+            self.stretch = Some((now, now));
             return None;
         };
-        if !serial::is_after(sequence, newest) {
+        if self.enough.is_some_and(|at| now.since(at) >= STRETCH) {
+            self.interval_s = Some(self.mean_s(newest.since(since)));
+            since = newest;
+            (self.updates, self.enough) = (0, None);
+        }
+        self.updates += 1;
+        self.stretch = Some((since, now));
+        let took = now.since(since);
+        if took < STRETCH {
             return None;
         }
-        self.newest = Some((sequence, now));
-        let interval = now.since(at).as_secs_f64().max(SHORTEST_S);
-        let mean = self
-            .interval_s
-            .map_or(interval, |mean| mean + (interval.min(mean * LONGEST) - mean) * NEWEST);
-        self.interval_s = Some(mean);
-        Some(1.0 / mean)
+        self.enough.get_or_insert(now);
+        // Of many updates each 16th says enough.
+        (self.updates <= 16 || self.updates % 16 == 0).then(|| 1.0 / self.mean_s(took))
+    }
+
+    /// The mean time between two updates, this stretch included.
+    fn mean_s(&self, took: Duration) -> f64 {
+        let interval = took.as_secs_f64() / f64::from(self.updates);
+        let weight = 1.0 - libm::pow(1.0 - NEWEST, f64::from(self.updates));
+        match self.interval_s {
+            // A first rate is of few updates: it counts as too high rather than too low, because it
+            // becomes the limit of the others. The next ones correct it.
+            None => interval * weight,
+            Some(mean) => mean + (interval.min(mean * LONGEST) - mean) * weight,
+        }
     }
 }
 
@@ -106,19 +157,24 @@ impl Paces {
         if limit.is_off() {
             return true;
         }
-        if let Some(rate) = pace.note(now, sequence) {
+        if self.addresses.len() >= self.sweep_at.max(ADDRESSES) {
+            // Of an address with a full bucket and without a vote nothing is forgotten.
+            let rates = &self.rates;
+            self.addresses
+                .retain(|by, address| !address.limited.bucket.is_full(now) || rates.knows(*by));
+            self.sweep_at = 2 * self.addresses.len();
+        }
+        let address = self.addresses.at_or_insert(voter, &mut hints.address, Address::default);
+        // The vote is the rate of all workers of the address, because the limit is, too.
+        if pace.is_new(sequence)
+            && let Some(rate) = address.rate.note(now)
+        {
             let own = self.rates.own(voter, &mut hints.rate);
             self.rates.note(now, voter, own, rate);
         }
         let rates = &self.rates;
-        let takes = pace.limited.takes(now, rates, limit, voter, segments, &mut hints.rate);
-        if self.addresses.len() >= self.sweep_at.max(ADDRESSES) {
-            // Of an address with a full bucket nothing is forgotten.
-            self.addresses.retain(|_, limited| !limited.bucket.is_full(now));
-            self.sweep_at = 2 * self.addresses.len();
-        }
-        let address = self.addresses.at_or_insert(voter, &mut hints.address, Limited::default);
-        takes && address.takes(now, rates, limit, voter, segments, &mut hints.rate)
+        pace.limited.takes(now, rates, limit, voter, segments, &mut hints.rate)
+            && address.limited.takes(now, rates, limit, voter, segments, &mut hints.rate)
     }
 }
 
@@ -133,24 +189,57 @@ impl Limited {
         seat: &mut Seat,
     ) -> bool {
         if self.renewed.is_none_or(|at| now.since(at) >= RENEWED_EVERY) {
-            self.renewed = Some(now);
-            let most = match limit {
-                Clip::Off => None,
-                Clip::At(rate) => Some(rate),
-                Clip::Median(multiple) => {
-                    let own = rates.own(voter, seat);
-                    rates.median(own).map(|rate| rate * multiple)
-                }
-            };
-            self.allowed = most.map(|rate| {
-                let every = 1e9 / (rate * f64::from(segments.max(1)));
-                let every = Duration::from_nanos((every as u64).max(1));
-                Allowance { burst: BURST.saturating_mul(segments), every }
-            });
+            self.renew(now, rates, limit, voter, segments, seat);
         }
-        // Where nobody else sends, nothing says what is usual.
+        if self.take(now) {
+            return true;
+        }
+        // Nobody is refused by an old limit: it may stem from the first packets of another worker.
+        let is_old = self.renewed.is_some_and(|at| now.since(at) >= STRETCH);
+        if is_old {
+            self.renew(now, rates, limit, voter, segments, seat);
+        }
+        is_old && self.take(now)
+    }
+
+    /// Takes a token. Where nobody else sends, nothing says what is usual.
+    fn take(&mut self, now: Instant) -> bool {
         self.allowed.is_none_or(|allowed| self.bucket.take(now, allowed))
     }
+
+    #[inline(never)]
+    fn renew(
+        &mut self,
+        now: Instant,
+        rates: &Recent,
+        limit: Clip,
+        voter: Voter,
+        segments: u32,
+        seat: &mut Seat,
+    ) {
+        self.renewed = Some(now);
+        let most = match limit {
+            Clip::Off => None,
+            Clip::At(rate) => Some(rate),
+            Clip::Median(multiple) => {
+                let own = rates.own(voter, seat);
+                rates.median(own).map(|rate| rate * multiple)
+            }
+        };
+        let allowed = most.map(|rate| allowance(rate, segments));
+        if let (Some(before), Some(allowed)) = (self.allowed, allowed) {
+            self.bucket.change(now, before, allowed);
+        }
+        self.allowed = allowed;
+    }
+}
+
+/// What a limit in updates a second allows in datagrams.
+fn allowance(rate: f64, segments: u32) -> Allowance {
+    let segments = segments.max(1);
+    let every = 1e9 / (rate * f64::from(segments));
+    let burst = f64::from(BURST).max(rate * BURST_TIME.as_secs_f64()) * f64::from(segments);
+    Allowance { burst: burst as u32, every: Duration::from_nanos((every as u64).max(1)) }
 }
 
 #[cfg(test)]
@@ -255,6 +344,134 @@ mod tests {
         assert!((500..=570).contains(&taken), "{taken}");
     }
 
+    /// Workers that always have an update to send, a switch, and processes that do other work (so many of ten),
+    /// on a host of two cores. Each gets a core now and then, for some milliseconds. What the switch reads
+    /// together has one time, and while it has no core the oldest packets that fit wait for it. Returns the
+    /// updates that were taken and refused, by address.
+    fn busy_host(
+        seed: u64,
+        addresses: usize,
+        workers: usize,
+        idle_of_ten: usize,
+    ) -> Vec<(u32, u32)> {
+        const CORES: usize = 2;
+        const EVERY_US: u64 = 50;
+        const SOCKET: usize = 400;
+        let mut chance = seed;
+        let mut draw = |below: u64| {
+            chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (chance >> 33) % below
+        };
+        let mut paces = Paces::default();
+        let mut states = vec![(Pace::default(), 0u32); addresses * workers];
+        let mut fates = vec![(0, 0); addresses];
+        let mut socket: Vec<(usize, u32)> = Vec::new();
+        // Who has each core, and until when. The last one is the switch; those above do not send.
+        let mut cores = [(usize::MAX, 0u64); CORES];
+        let mut ran = vec![0u64; (addresses + 1) * 10 / (10 - idle_of_ten)];
+        let mut next = vec![0usize; addresses];
+        for at in (0..3_000_000u64).step_by(EVERY_US as usize) {
+            for core in 0..CORES {
+                if cores[core].1 <= at {
+                    let other = cores[1 - core].0;
+                    // As a fair scheduler does, but not as exactly: the one of three that ran least.
+                    let three = (0..3).map(|_| draw(ran.len() as u64) as usize);
+                    let who = three.filter(|who| *who != other).min_by_key(|who| ran[*who]);
+                    let (who, slice) = (who.unwrap_or(usize::MAX), 1_000 + draw(11_000));
+                    cores[core] = (who, at + slice);
+                    if let Some(ran) = ran.get_mut(who) {
+                        *ran += slice;
+                    }
+                }
+                let who = cores[core].0;
+                if who < addresses {
+                    let worker = who * workers + next[who];
+                    next[who] = (next[who] + 1) % workers;
+                    states[worker].1 += 1;
+                    if socket.len() < SOCKET {
+                        socket.push((worker, states[worker].1));
+                    }
+                } else if who == addresses {
+                    for (worker, sequence) in socket.drain(..) {
+                        let address = worker / workers;
+                        let pace = &mut states[worker].0;
+                        let takes =
+                            paces.takes(us(at), LIMIT, by(address as u32), pace, sequence, 1);
+                        let fates = &mut fates[address];
+                        *(if takes { &mut fates.0 } else { &mut fates.1 }) += 1;
+                    }
+                }
+            }
+        }
+        fates
+    }
+
+    #[test]
+    fn equal_workers_on_a_busy_host_are_all_taken() {
+        for seed in 0..16 {
+            for (addresses, workers, idle) in
+                [(2, 1, 0), (4, 1, 5), (4, 4, 0), (4, 4, 8), (16, 1, 0)]
+            {
+                let fates = busy_host(seed, addresses, workers, idle);
+                assert!(fates.iter().all(|(taken, _)| *taken > 100), "all of them work: {fates:?}");
+                assert!(
+                    fates.iter().all(|(_, refused)| *refused == 0),
+                    "seed {seed}, {addresses} addresses of {workers}: {fates:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_flood_between_the_rounds_of_others_is_cut_although_it_makes_rounds_longer() {
+        for (round_us, flood_us) in
+            [(2_000, 5_000), (2_000, 30_000), (6_000, 16_000), (9_000, 13_000)]
+        {
+            let mut paces = Paces::default();
+            let (mut honest, mut flood) = ([Pace::default(); 3], Pace::default());
+            let (mut at, mut sent, mut refused) = (0, 0, 0);
+            for round in 0..50 {
+                if round >= 25 {
+                    for _ in 0..200 {
+                        at += flood_us / 200;
+                        sent += 1;
+                        refused +=
+                            u32::from(!paces.takes(us(at), LIMIT, by(9), &mut flood, sent, 1));
+                    }
+                }
+                for (worker, pace) in (0..).zip(&mut honest) {
+                    at += round_us / 3;
+                    assert!(paces.takes(us(at), LIMIT, by(worker), pace, round, 1));
+                }
+            }
+            assert!(refused > sent / 4, "{refused} of {sent}, {round_us} and {flood_us} us");
+        }
+    }
+
+    #[test]
+    fn packets_that_are_read_together_do_not_raise_the_limit_of_others() {
+        let mut paces = Paces::default();
+        let (mut honest, mut flood) = ([Pace::default(); 3], Pace::default());
+        let (mut sequence, mut taken) = (0, 0);
+        for at in (0..10_000_000u64).step_by(1_000) {
+            // Ten updates of each wait together, 100 a second.
+            if at % 100_000 == 0 {
+                for n in 0..10 {
+                    for (worker, pace) in (0..).zip(&mut honest) {
+                        assert!(paces.takes(us(at), LIMIT, by(worker), pace, sequence + n, 1));
+                    }
+                }
+                sequence += 10;
+            }
+            for n in 0..10 {
+                let number = (at / 100) as u32 + n;
+                taken += u32::from(paces.takes(us(at), LIMIT, by(9), &mut flood, number, 1));
+            }
+        }
+        // 20 times 100 a second for 10 s, a burst, and what came before the others had a rate.
+        assert!((20_000..24_000).contains(&taken), "{taken}");
+    }
+
     #[test]
     fn a_pause_of_the_others_does_not_stop_a_worker() {
         let mut paces = Paces::default();
@@ -288,7 +505,8 @@ mod tests {
         let pace = &mut states[0];
         let many = (0..100_000u32)
             .filter(|n| paces.takes(us(6_000_000), LIMIT, by(0), pace, 500 - n % 400, 100));
-        assert!(many.count() <= 100 * BURST as usize);
+        // The other one sends 100 a second.
+        assert!(many.count() <= 100 * allowance(20.0 * 100.0, 1).burst as usize);
     }
 
     proptest! {

@@ -140,6 +140,11 @@ impl Recent {
         true
     }
 
+    /// Whether that voter has a vote.
+    pub(in crate::party) fn knows(&self, by: Voter) -> bool {
+        self.votes.iter().any(|vote| vote.by == by)
+    }
+
     /// The values of the others, and how many there are.
     pub(super) fn others(&self, own: Own) -> ([f64; VOTES], usize) {
         let (mut values, mut count) = ([0.0; VOTES], 0);
