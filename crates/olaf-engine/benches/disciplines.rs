@@ -13,6 +13,7 @@
 
 use olaf_engine::switch::native::QueueKind;
 use olaf_engine::{Arrival, ClusterId, Contribution, Discipline, Flow, JobId, WorkerId};
+use olaf_samples::rounds;
 use std::hint::black_box;
 
 const ARRIVALS: u32 = 30_000;
@@ -22,7 +23,7 @@ const CLUSTERS: u32 = 27;
 fn main() {
     for slots in [8, 28, 256] {
         let mut times: Vec<Vec<f64>> = vec![Vec::new(); QueueKind::ALL.len()];
-        for round in 0..ROUNDS + 10 {
+        for round in 0..rounds(ROUNDS) + 10 {
             for (times, (_, kind)) in times.iter_mut().zip(QueueKind::ALL) {
                 let ns = time(&mut *kind.queue(slots, None));
                 if round >= 10 {

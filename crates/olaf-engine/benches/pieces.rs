@@ -13,29 +13,24 @@
     reason = "a benchmark has a clock"
 )]
 
+mod blocks;
+
+use blocks::{BYTES, NOW, Page, WORKERS, Whole};
 use olaf_engine::blocks::Pool;
 use olaf_engine::blocks::pool::{self, Met};
-use olaf_engine::switch::reduce::{Config, Switch};
-use olaf_engine::{Engine, Instant, JobId, PeerId, PortId, Session, Source, Verdict};
+use olaf_samples::rounds;
 use olaf_wire::reduce::offsets::HEADER;
-use olaf_wire::reduce::{
-    Address, Block, Join, LaneType, Marks, Operator, Piece, ReducePacket, Welcome, WelcomeCode,
-    datagram_len,
-};
+use olaf_wire::reduce::{LaneType, Operator};
 use std::hint::black_box;
 
-/// Lanes of a block, in bytes.
-const BYTES: usize = 8960;
-const WORKERS: u32 = 4;
 /// Blocks under way at once.
 const SLOTS: u32 = 64;
 /// Blocks timed together.
 const BLOCKS: u32 = 500;
 const ROUNDS: usize = 100;
-const NOW: Instant = Instant(1);
-const JOB: JobId = JobId(1);
 
 fn main() {
+    let rounds = rounds(ROUNDS);
     let mut plain = Plain::new();
     let mut table = Table::new(LaneType::F32, Operator::Sum);
     let mut whole = Whole::new(SLOTS);
@@ -47,7 +42,7 @@ fn main() {
         &mut || large.block(),
     ]);
     println!(
-        "{WORKERS} pieces of {BYTES} bytes and their result, {ROUNDS} rounds of {BLOCKS} blocks"
+        "{WORKERS} pieces of {BYTES} bytes and their result, {rounds} rounds of {BLOCKS} blocks"
     );
     println!("  plain AVX adds and copies (baseline)   {base}");
     println!("  Pool::meet and Cell::write_result      {table}   ratio {:.2}", table.ratio(&base));
@@ -71,7 +66,7 @@ fn main() {
 /// Times all calls in turns.
 fn in_turns<const N: usize>(mut calls: [&mut dyn FnMut(); N]) -> [Spread; N] {
     let mut times = [const { Vec::new() }; N];
-    for round in 0..ROUNDS + 10 {
+    for round in 0..rounds(ROUNDS) + 10 {
         for (call, times) in calls.iter_mut().zip(&mut times) {
             let began = std::time::Instant::now();
             (0..BLOCKS).for_each(|_| call());
@@ -107,29 +102,6 @@ impl std::fmt::Display for Spread {
         let Self { low, median, high } = self;
         let gigabits = (WORKERS as usize * BYTES * 8) as f64 / median;
         write!(f, "{median:7.1} ns a block (p10 {low:.1}, p90 {high:.1}), {gigabits:6.1} Gbit/s in")
-    }
-}
-
-/// Bytes that begin at a page, as a driver has its buffers.
-struct Page {
-    bytes: Vec<u8>,
-    start: usize,
-    len: usize,
-}
-
-impl Page {
-    fn new(len: usize) -> Self {
-        let bytes = vec![0; len + 4096];
-        let start = bytes.as_ptr().align_offset(4096);
-        Self { bytes, start, len }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.bytes[self.start..self.start + self.len]
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.start..self.start + self.len]
     }
 }
 
@@ -223,95 +195,6 @@ impl Table {
         self.pool.finish(block);
         let cell = self.pool.cell(block).expect("it is complete");
         cell.write_result(&mut black_box(self.out.bytes_mut())[HEADER..]);
-        self.block += 1;
-    }
-}
-
-/// The whole switch, from the bytes of a datagram to those of the result.
-struct Whole {
-    switch: Switch,
-    datagram: Page,
-    out: Page,
-    generation: u32,
-    block: u32,
-}
-
-impl Whole {
-    fn new(slots: u32) -> Self {
-        let config = Config { slots, memory_bytes: 1 << 40, ..Config::default() };
-        let switch = Switch::new(config, 1).expect("a configuration");
-        let len = datagram_len(0, LaneType::F32, BYTES / 4);
-        let (datagram, out) = (Page::new(len), Page::new(len + 64));
-        let mut whole = Self { switch, datagram, out, generation: 0, block: 0 };
-        for rank in 0..WORKERS {
-            whole.join(rank);
-        }
-        while let Some(sent) =
-            whole.switch.poll_transmit(NOW, PortId::DOWNLINK, whole.out.bytes_mut())
-        {
-            let packet = ReducePacket::new_checked(&whole.out.bytes()[..sent.len]);
-            let welcome = Welcome::parse(&packet.expect("a welcome")).expect("a welcome");
-            if welcome.code == WelcomeCode::Welcome {
-                assert_eq!((welcome.block_bytes as usize, welcome.slots), (BYTES, slots));
-                whole.generation = welcome.address.generation;
-            }
-        }
-        whole
-    }
-
-    fn address(&self, rank: u32) -> Address {
-        Address { job: JOB, generation: self.generation, rank, session: Session(rank + 1) }
-    }
-
-    fn join(&mut self, rank: u32) {
-        let join = Join {
-            address: self.address(rank),
-            workers: WORKERS,
-            contributors: 1,
-            deadline_us: 0,
-            block_bytes: BYTES as u32,
-            datagram_bytes: 9216,
-            sent_at_us: 0,
-            nonce: 0,
-            operation: 0,
-        };
-        let mut buf = [0; HEADER];
-        let len = join.emit(&mut buf);
-        assert_eq!(self.handle(rank, &buf[..len]), Verdict::Absorb);
-    }
-
-    fn handle(&mut self, rank: u32, bytes: &[u8]) -> Verdict {
-        self.switch.handle_packet(NOW, Source::new(PortId::DOWNLINK, PeerId(rank)), bytes)
-    }
-
-    fn block(&mut self) {
-        let number = self.block;
-        for rank in 0..WORKERS {
-            let piece = Piece {
-                address: self.address(rank),
-                block: Block {
-                    number,
-                    operation: 0,
-                    first: 0,
-                    lanes_of_operation: 1 << 40,
-                    lane_type: LaneType::F32,
-                    operator: Operator::Sum,
-                },
-                contributors: 1,
-                holds: number.saturating_sub(SLOTS / 2),
-                sent_at_us: 1,
-                marks: Marks::default(),
-            };
-            // One datagram's lanes serve for all workers, so that they are in the same cache as the
-            // baseline's.
-            piece.emit_header(&[], BYTES / 4, self.datagram.bytes_mut());
-            let bytes = black_box(self.datagram.bytes());
-            let from = Source::new(PortId::DOWNLINK, PeerId(rank));
-            assert_eq!(self.switch.handle_packet(NOW, from, bytes), Verdict::Absorb);
-        }
-        let out = black_box(self.out.bytes_mut());
-        let sent = self.switch.poll_transmit(NOW, PortId::DOWNLINK, out).expect("the result");
-        assert_eq!((sent.len, sent.to.as_slice().len()), (HEADER + BYTES, WORKERS as usize));
         self.block += 1;
     }
 }

@@ -8,10 +8,9 @@
 
 use olaf_engine::TrafficClass;
 use olaf_net::{Batch, Inbox, Socket, StartError};
+use olaf_samples::rounds;
 use rustix::time::{ClockId, clock_gettime};
 use std::net::SocketAddr;
-
-const ROUNDS: usize = 21;
 
 /// Datagrams of one send, and their bytes.
 struct Shape {
@@ -29,12 +28,13 @@ const SHAPES: [Shape; 3] = [
 ];
 
 fn main() {
+    let number = rounds(21);
     let ecn = Pair::new(Socket::bind);
     let whole = Pair::new(Socket::bind_whole_class);
-    println!("whole traffic class against ECN alone, {ROUNDS} rounds of each in turn");
+    println!("whole traffic class against ECN alone, {number} rounds of each in turn");
     for shape in &SHAPES {
         let mut rounds = Vec::new();
-        for _ in 0..ROUNDS {
+        for _ in 0..number {
             rounds.push((ecn.round(shape), whole.round(shape)));
         }
         let mut ratios: Vec<f64> = rounds.iter().map(|(ecn, whole)| whole / ecn).collect();
@@ -44,8 +44,8 @@ fn main() {
             shape.name,
             median(rounds.iter().map(|(ecn, _)| ecn * 1e6).collect()),
             median(ratios.clone()),
-            ratios[ROUNDS / 4],
-            ratios[ROUNDS - 1 - ROUNDS / 4],
+            ratios[number / 4],
+            ratios[number - 1 - number / 4],
         );
     }
     println!("  goal: each ratio at most 1.05; the range holds the middle half of the rounds");

@@ -15,7 +15,7 @@
 #![allow(clippy::print_stdout, reason = "a benchmark says what it measured")]
 
 use olaf_net::{Switch, SwitchConfig};
-use olaf_samples::{join, welcome};
+use olaf_samples::{are_benches_quick, join, rounds, welcome};
 use olaf_wire::offsets::update as at;
 use olaf_wire::{Address, Join, Kind, Packet, Update, Welcome, WelcomeCode};
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
@@ -36,20 +36,21 @@ const BURST: usize = 7;
 /// Segments of the model: two sends each.
 const SEGMENTS: usize = 2 * BURST;
 const MEASURE: Duration = Duration::from_millis(1500);
-const ROUNDS: usize = 5;
+const QUICK: Duration = Duration::from_millis(100);
 
 fn main() {
+    let rounds = rounds(5);
     let sink = Sink::start();
     let mut forward = Vec::new();
     let mut fifo = Vec::new();
     let mut merge = Vec::new();
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         forward.push(measure(&sink, "fifo", Traffic::Foreign));
         fifo.push(measure(&sink, "fifo", Traffic::Updates));
         merge.push(measure(&sink, "olaf", Traffic::Updates));
     }
     println!(
-        "switch on loopback, {SENDERS} senders, updates of {} bytes, {ROUNDS} rounds",
+        "switch on loopback, {SENDERS} senders, updates of {} bytes, {rounds} rounds",
         LANES * 4
     );
     let base = print("forward only (baseline)", &forward, None);
@@ -129,7 +130,7 @@ fn measure(sink: &Sink, queue: &str, traffic: Traffic) -> Measured {
         thread::sleep(Duration::from_millis(5));
     }
     let (before, began) = (statistics(switch), Instant::now());
-    thread::sleep(MEASURE);
+    thread::sleep(if are_benches_quick() { QUICK } else { MEASURE });
     let (after, took) = (statistics(switch), began.elapsed().as_secs_f64());
     stop.store(true, Ordering::Relaxed);
     senders.into_iter().for_each(|sender| sender.join().expect("a sender"));

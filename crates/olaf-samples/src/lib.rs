@@ -34,11 +34,18 @@ pub fn cases(all: u32) -> u32 {
     }
 }
 
-/// The number of rounds that a benchmark measures: `all` of them, or 2 where the environment has
-/// `OLAF_QUICK_BENCHES`, as in `make bench-quick`: that shows only that it runs.
+/// The number of rounds that a benchmark measures: `all` of them, or at most 2 where
+/// [benches are quick](are_benches_quick).
 #[must_use]
 pub fn rounds(all: usize) -> usize {
-    if std::env::var_os("OLAF_QUICK_BENCHES").is_some() { all.min(2) } else { all }
+    if are_benches_quick() { all.min(2) } else { all }
+}
+
+/// Whether a benchmark shows only that it runs: the environment has `OLAF_QUICK_BENCHES`, as in
+/// `make bench-quick`.
+#[must_use]
+pub fn are_benches_quick() -> bool {
+    std::env::var_os("OLAF_QUICK_BENCHES").is_some()
 }
 
 /// The server's epoch.

@@ -12,6 +12,7 @@
     reason = "a benchmark has a clock"
 )]
 
+use olaf_samples::are_benches_quick;
 use olaf_sched::placement::{Placer, Policy};
 use olaf_sched::topology::{HostSpec, Topology};
 use olaf_sched::{HostId, JobId};
@@ -54,6 +55,7 @@ fn main() {
 
 /// Runs arrivals. Each waits until enough running jobs, drawn by chance, have ended.
 fn run(name: &str, topology: &Topology, arrivals: u64, size: impl Fn(&mut fastrand::Rng) -> u32) {
+    let arrivals = if are_benches_quick() { arrivals.min(20) } else { arrivals };
     println!("{name}: {arrivals} arrivals in a full cluster");
     let policies = [
         ("first fit", Policy::FirstFit),

@@ -14,6 +14,7 @@
 )]
 #![allow(clippy::cast_precision_loss, reason = "means for people")]
 
+use olaf_samples::are_benches_quick;
 use olaf_sched::sharing::bound::score_bound;
 use olaf_sched::sharing::group::{Until, score, simulate, simulate_with};
 use olaf_sched::sharing::{Policy, Running, decide};
@@ -41,7 +42,7 @@ fn main() {
         let pattern = Pattern { name: "made".into(), compute_ns: start(number) + MS, operations };
         Steps::new(&pattern.check().expect("a pattern"), &network, 2)
     });
-    for jobs in 2..=4 {
+    for jobs in 2..=if are_benches_quick() { 2 } else { 4 } {
         let groups = multisets(steps.len(), jobs);
         let group = |ids: &[usize]| ids.iter().map(|&id| (&steps[id], 2)).collect::<Vec<_>>();
         let bounds = groups.iter().map(|ids| score_bound(&group(ids), true)).sum::<f64>();

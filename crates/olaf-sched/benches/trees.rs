@@ -12,6 +12,7 @@
     reason = "a benchmark has a clock, and arguments"
 )]
 
+use olaf_samples::are_benches_quick;
 use olaf_sched::placement::{self, Placer};
 use olaf_sched::topology::FatTree;
 use olaf_sched::trees::{Arrival, Change, Config, Conflicts, Forest, Policy, Weight};
@@ -54,8 +55,9 @@ struct Load {
 
 fn main() {
     let numbers: Vec<usize> = std::env::args().filter_map(|arg| arg.parse().ok()).collect();
-    let degree = numbers.first().map_or(16, |&n| u32::try_from(n).expect("a degree"));
-    let jobs = numbers.get(1).copied().unwrap_or(2000);
+    let (degree, jobs) = if are_benches_quick() { (8, 100) } else { (16, 2000) };
+    let degree = numbers.first().map_or(degree, |&n| u32::try_from(n).expect("a degree"));
+    let jobs = numbers.get(1).copied().unwrap_or(jobs);
     let shape = FatTree::of_degree(degree).expect("an even degree");
     let topology = Arc::new(Topology::fat_tree(shape).expect("not too large"));
     println!("{} hosts, {jobs} jobs", topology.hosts().len());
