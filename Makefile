@@ -107,7 +107,7 @@ deploy: env-for-tests ## check the systemd units and the Containerfile of deploy
 check: ## run everything that CI runs, and say how long each part took (ALL=1: also what has not changed)
 	@scripts/check $(if $(ALL),--all) test-build \
 		"test-python-all test-browser-if-possible wireshark test-torch \
-		| format lint types pure deploy test-rust-all ns3-if-possible build-budget rtl-if-possible fuzz-changed wheel" \
+		| format lint types pure deploy test-rust-all ns3-if-possible build-budget rtl-if-possible fuzz-changed bench-quick budgets-if-possible wheel" \
 		test-alone
 
 format: dependencies ## check the formatting
@@ -178,6 +178,18 @@ build-budget: ## check what the release build costs, in time of the processor an
 
 bench: env ## run the benchmarks, each as a ratio to a baseline in the same run
 	scripts/bench
+
+.PHONY: bench-quick
+bench-quick: ## see that each benchmark of the crates runs: once, shortened, in the profile of the tests
+	OLAF_QUICK_BENCHES=1 cargo test --workspace $(MODELS) --quiet --bench '*'
+
+.PHONY: budgets budgets-if-possible
+budgets: ## count the instructions of the switches' work against the table (WRITE=1: write it anew; may install Debian's valgrind)
+	@scripts/valgrind
+	@scripts/budgets $(if $(WRITE),--write)
+
+budgets-if-possible:
+	@scripts/valgrind --skip && scripts/budgets || [ $$? = 3 ]
 
 bench-sum: ## measure all-reduce and broadcast from torch against gloo (installs `torch`; ARGS="..")
 	@scripts/env torch
