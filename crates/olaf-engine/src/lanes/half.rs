@@ -20,7 +20,8 @@ const INFINITY: u32 = f32::INFINITY.to_bits();
 
 /// The f32 of an f16.
 #[inline(always)]
-pub(super) const fn widen_f16(half: u16) -> f32 {
+#[must_use]
+pub const fn widen_f16(half: u16) -> f32 {
     let magnitude = (half as u32 & 0x7fff) << 13;
     let exponent = magnitude & F16_EXPONENT;
     // An infinity or a NaN needs the largest exponent of f32 as well.
@@ -34,7 +35,8 @@ pub(super) const fn widen_f16(half: u16) -> f32 {
 
 /// The nearest f16; of two the even one.
 #[inline(always)]
-pub(super) const fn round_f16(lane: f32) -> u16 {
+#[must_use]
+pub const fn round_f16(lane: f32) -> u16 {
     let sign = lane.to_bits() & SIGN;
     let magnitude = lane.to_bits() ^ sign;
     // Adding just under half of the last bit, and the bit itself, rounds ties to even.
@@ -49,13 +51,15 @@ pub(super) const fn round_f16(lane: f32) -> u16 {
 
 /// The f32 of a bf16.
 #[inline(always)]
-pub(super) const fn widen_bf16(half: u16) -> f32 {
+#[must_use]
+pub const fn widen_bf16(half: u16) -> f32 {
     f32::from_bits((half as u32) << 16)
 }
 
 /// The nearest bf16; of two the even one.
 #[inline(always)]
-pub(super) const fn round_bf16(lane: f32) -> u16 {
+#[must_use]
+pub const fn round_bf16(lane: f32) -> u16 {
     let bits = lane.to_bits();
     let odd = (bits >> 16) & 1;
     // A NaN stays one, whatever its lower half was.

@@ -15,7 +15,7 @@ mod dispatch;
 #[cfg_attr(not(target_arch = "x86_64"), path = "no_f16c.rs")]
 mod f16c;
 pub mod fixed;
-mod half;
+pub mod half;
 pub mod saturating;
 pub mod typed;
 

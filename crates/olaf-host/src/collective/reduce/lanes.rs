@@ -1,6 +1,6 @@
 //! The division that makes a mean of a sum.
 
-use half::{bf16, f16};
+use olaf_engine::lanes::half::{round_bf16, round_f16, widen_bf16, widen_f16};
 use olaf_wire::reduce::LaneType;
 
 /// Writes the lanes, divided by the number of contributors. Integers stay as they are: a mean of
@@ -9,11 +9,11 @@ pub(super) fn divide(lane_type: LaneType, from: &[u8], contributors: u32, to: &m
     let by = contributors.max(1) as f32;
     match lane_type {
         LaneType::F32 => each(from, to, |lane| (f32::from_le_bytes(lane) / by).to_le_bytes()),
-        LaneType::F16 => each(from, to, |lane| {
-            f16::from_f32(f16::from_le_bytes(lane).to_f32() / by).to_le_bytes()
-        }),
+        LaneType::F16 => {
+            each(from, to, |lane| round_f16(widen_f16(u16::from_le_bytes(lane)) / by).to_le_bytes())
+        }
         LaneType::Bf16 => each(from, to, |lane| {
-            bf16::from_f32(bf16::from_le_bytes(lane).to_f32() / by).to_le_bytes()
+            round_bf16(widen_bf16(u16::from_le_bytes(lane)) / by).to_le_bytes()
         }),
         LaneType::I32 | LaneType::I64 => to.copy_from_slice(from),
     }
@@ -29,6 +29,7 @@ fn each<const N: usize>(from: &[u8], to: &mut [u8], change: impl Fn([u8; N]) -> 
 mod tests {
     use super::*;
     use alloc::vec::Vec;
+    use half::{bf16, f16};
 
     #[test]
     fn a_mean_is_the_sum_divided_by_the_contributors() {
