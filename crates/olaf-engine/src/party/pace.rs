@@ -114,7 +114,7 @@ impl Rate {
         }
         self.enough.get_or_insert(now);
         // Of many updates each 16th says enough.
-        (self.updates <= 16 || self.updates % 16 == 0).then(|| 1.0 / self.mean_s(took))
+        (self.updates <= 16 || self.updates.is_multiple_of(16)).then(|| 1.0 / self.mean_s(took))
     }
 
     /// The mean time between two updates, this stretch included.
