@@ -134,7 +134,7 @@ def test_a_role_that_cannot_begin_says_why(
     supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(forking.os, "getcwd", lambda: "/there/is/none")
+        patch.setattr(os, "getcwd", lambda: "/there/is/none")
         supervisor.start(role("version", "--version"))
     heard = Heard(supervisor)
     error = "FileNotFoundError: [Errno 2] No such file or directory: '/there/is/none'"
