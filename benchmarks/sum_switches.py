@@ -37,7 +37,7 @@ def started(network: Network, config: dict[str, Any], *, show: bool) -> Iterator
     try:
         for place in network.switches:
             # Only the workers of the benchmark reach these addresses, so no key is needed.
-            own = {"listen": f"{place.address}:0", "insecure": True} | config
+            own: dict[str, Any] = {"listen": f"{place.address}:0", "insecure": True, **config}
             if switches.addresses:
                 engine = own["engines"][0]
                 own[engine] = own.get(engine, {}) | {"upstream": switches.addresses[0]}
