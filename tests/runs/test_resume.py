@@ -13,6 +13,7 @@ from small_runs import apart
 from waiting import until
 
 from olaf import checkpoint
+from olaf.jobs.forking import can_fork
 from olaf.outcome import RunError
 from olaf.runs.folder import Hold
 from olaf.runs.journal import read_journal
@@ -49,6 +50,11 @@ def children_of(parent: int) -> list[int]:
     return found
 
 
+def family_of(pid: int) -> list[int]:
+    """A process and all that it, or a child of it, has started; itself first."""
+    return [pid, *(one for child in children_of(pid) for one in family_of(child))]
+
+
 def killed(folder: Path, *, everybody: bool) -> Path:
     """A run that learns, and is killed: the parent, or each of its processes; its folder."""
     argv = [sys.executable, "-m", "olaf", *RUN, "--updates=off", "--until-reward=off"]
@@ -62,8 +68,9 @@ def killed(folder: Path, *, everybody: bool) -> Path:
             return read_journal(runs / "latest").updates >= 40
 
         until(learning, "a run that learns")
-        family = [process.pid, *children_of(process.pid)]
-        assert len(family) == 1 + 4  # server, switch, two workers
+        family = family_of(process.pid)
+        # Server, switch, two workers, and the process that they were forked from.
+        assert len(family) == 1 + 4 + can_fork()
         for pid in family if everybody else family[:1]:
             os.kill(pid, signal.SIGKILL)
         process.wait(60)
