@@ -336,7 +336,10 @@ class _Parent:
     def is_gone(self) -> bool:
         if self._life is None:
             return os.getppid() != self._pid
-        return bool(select.select([self._life], [], [], 0)[0])
+        # Unlike `select.select`, it takes descriptors above 1,023.
+        look = select.poll()
+        look.register(self._life, select.POLLIN)
+        return bool(look.poll(0))
 
 
 def end_own_group() -> None:

@@ -27,7 +27,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// So many zeros.
+    /// A buffer of `len` zeros that begins where a page begins.
     pub(crate) fn new(len: usize) -> Self {
         let bytes = vec![0; len + 4096];
         let start = bytes.as_ptr().align_offset(4096);

@@ -26,7 +26,7 @@ pub(crate) struct Forwarding {
 }
 
 impl Forwarding {
-    /// Updates have so many lanes, and `merged` of them leave as one.
+    /// Each update has `lanes` lanes, and the switch merges `merged` updates into one.
     pub(crate) fn new(lanes: usize, merged: usize) -> Self {
         let mut switch = Switch::new(Config::default(), 1).expect("the default configuration");
         switch.set_default_server(SERVER.peer);

@@ -26,7 +26,7 @@ pub(crate) struct Datagram {
 }
 
 impl Datagram {
-    /// The update, with so many lanes of a small number.
+    /// The datagram of an update that has `lanes` lanes, each a small number.
     pub(crate) fn new(update: &Update, lanes: usize) -> Self {
         let len = Update::datagram_len(lanes);
         let page = vec![0; 4096 + len];
@@ -62,7 +62,7 @@ pub(crate) struct Packets {
 }
 
 impl Packets {
-    /// A switch with these limits, where so many workers are in and an update waits.
+    /// A switch with these limits. `workers` workers are in, and one update waits, whose lanes are `lanes`.
     pub(crate) fn new(limits: Limits, lanes: usize, workers: u32) -> Self {
         // One credit, spent at once and never given back: all that follows waits, and merges.
         let pacing = Pacing::Credits { credits: 1, timeout: Duration::from_secs(1 << 30) };

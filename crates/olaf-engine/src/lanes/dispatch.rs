@@ -59,10 +59,10 @@ pub(super) use testing::{allows, with_at_most};
 
 /// The number, which the compiler no longer knows.
 ///
-/// A kernel masks with ones from here what it stores. Otherwise the compiler would spoil two kinds of
-/// loops. One that stores what it loaded becomes a call of `memcpy` and a second pass. One that stores
-/// either the lane that is already there or another becomes masked stores (`vmaskmov`), of which a
-/// processor does one in many cycles.
+/// A kernel combines what it stores with ones from here. Otherwise the compiler spoils two kinds of
+/// loops. It replaces a loop that stores the lanes that it has loaded by a call of `memcpy` and a second
+/// pass. It writes masked stores (`vmaskmov`) for a loop that keeps some lanes and replaces others, and a
+/// masked store takes many cycles.
 #[inline(always)]
 pub(super) fn opaque<T>(number: T) -> T {
     core::hint::black_box(number)

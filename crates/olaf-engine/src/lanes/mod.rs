@@ -105,7 +105,7 @@ const fn head<const N: usize>(len: usize) -> usize {
     if N < 64 || len < HEAD { 0 } else { HEAD }
 }
 
-/// Adds; the largest magnitude of the sum, as bits.
+/// Adds the lanes. Returns the largest magnitude of the sum, as bits.
 #[inline(always)]
 fn add_loop<const N: usize>(out: &mut [f32], have: &[f32], incoming: &[u8]) -> u32 {
     let incoming = incoming.as_chunks::<4>().0;
@@ -124,7 +124,7 @@ fn add_each(out: &mut [f32], have: &[f32], incoming: &[[u8; 4]]) -> u32 {
     largest
 }
 
-/// Copies; the largest magnitude, as bits.
+/// Copies the lanes. Returns their largest magnitude, as bits.
 #[inline(always)]
 fn copy_loop<const N: usize>(out: &mut [f32], incoming: &[u8]) -> u32 {
     let incoming = incoming.as_chunks::<4>().0;
@@ -145,7 +145,8 @@ fn copy_each(out: &mut [f32], incoming: &[[u8; 4]]) -> u32 {
     largest
 }
 
-/// Adds; the largest magnitude of the sum, as bits, and the sum of the squares of what came in.
+/// Adds the lanes. Returns the largest magnitude of the sum, as bits, and the sum of the squares of the
+/// incoming lanes.
 #[inline(always)]
 fn add_and_square_loop<const N: usize>(
     out: &mut [f32],
@@ -170,7 +171,7 @@ fn add_and_square_loop<const N: usize>(
     (long.max(add_each(out_rest, have_rest, rest)), total(&squares))
 }
 
-/// Copies; the largest magnitude, as bits, and the sum of the squares.
+/// Copies the lanes. Returns their largest magnitude, as bits, and the sum of their squares.
 #[inline(always)]
 fn copy_and_square_loop<const N: usize>(out: &mut [f32], incoming: &[u8]) -> (u32, f64) {
     let all = opaque(u32::MAX);

@@ -16,9 +16,9 @@ use olaf_wire::serial;
 
 /// Updates that a worker may send at once after a quiet time, at least.
 const BURST: u32 = 64;
-/// And so many as its limit lets through in this time. On a busy host the system runs one worker after the
-/// other, and the packets of each come in bursts: at 20 times the median, this is what the median worker
-/// sends in 5 s.
+/// A worker may send at once what its limit lets through in this time, where that is more than [`BURST`]. On
+/// a busy host the system runs one worker after the other, and the packets of each come in bursts. At a
+/// limit of 20 times the median rate, the median worker sends this number of updates in 5 s.
 const BURST_TIME: Duration = Duration::from_millis(250);
 /// How often a worker's limit is worked out anew. Before a refusal it is, after [`STRETCH`].
 const RENEWED_EVERY: Duration = Duration::from_millis(100);
@@ -172,24 +172,26 @@ impl Paces {
             let own = self.rates.own(voter, &mut hints.rate);
             self.rates.note(now, voter, own, rate);
         }
-        let rates = &self.rates;
-        pace.limited.takes(now, rates, limit, voter, segments, &mut hints.rate)
-            && address.limited.takes(now, rates, limit, voter, segments, &mut hints.rate)
+        let mut allowed = || {
+            let rate = match limit {
+                Clip::Off => None,
+                Clip::At(rate) => Some(rate),
+                Clip::Median(multiple) => {
+                    let own = self.rates.own(voter, &mut hints.rate);
+                    self.rates.median(own).map(|rate| rate * multiple)
+                }
+            };
+            rate.map(|rate| allowance(rate, segments))
+        };
+        pace.limited.takes(now, &mut allowed) && address.limited.takes(now, &mut allowed)
     }
 }
 
 impl Limited {
-    fn takes(
-        &mut self,
-        now: Instant,
-        rates: &Recent,
-        limit: Clip,
-        voter: Voter,
-        segments: u32,
-        seat: &mut Seat,
-    ) -> bool {
+    /// `allowed` works the limit out from what the others sent lately.
+    fn takes(&mut self, now: Instant, mut allowed: impl FnMut() -> Option<Allowance>) -> bool {
         if self.renewed.is_none_or(|at| now.since(at) >= RENEWED_EVERY) {
-            self.renew(now, rates, limit, voter, segments, seat);
+            self.renew(now, allowed());
         }
         if self.take(now) {
             return true;
@@ -197,7 +199,7 @@ impl Limited {
         // Nobody is refused by an old limit: it may stem from the first packets of another worker.
         let is_old = self.renewed.is_some_and(|at| now.since(at) >= STRETCH);
         if is_old {
-            self.renew(now, rates, limit, voter, segments, seat);
+            self.renew(now, allowed());
         }
         is_old && self.take(now)
     }
@@ -208,25 +210,8 @@ impl Limited {
     }
 
     #[inline(never)]
-    fn renew(
-        &mut self,
-        now: Instant,
-        rates: &Recent,
-        limit: Clip,
-        voter: Voter,
-        segments: u32,
-        seat: &mut Seat,
-    ) {
+    fn renew(&mut self, now: Instant, allowed: Option<Allowance>) {
         self.renewed = Some(now);
-        let most = match limit {
-            Clip::Off => None,
-            Clip::At(rate) => Some(rate),
-            Clip::Median(multiple) => {
-                let own = rates.own(voter, seat);
-                rates.median(own).map(|rate| rate * multiple)
-            }
-        };
-        let allowed = most.map(|rate| allowance(rate, segments));
         if let (Some(before), Some(allowed)) = (self.allowed, allowed) {
             self.bucket.change(now, before, allowed);
         }
@@ -344,8 +329,8 @@ mod tests {
         assert!((500..=570).contains(&taken), "{taken}");
     }
 
-    /// Workers that always have an update to send, a switch, and processes that do other work (so many of ten),
-    /// on a host of two cores. Each gets a core now and then, for some milliseconds. What the switch reads
+    /// A host of two cores runs workers that always have an update to send, a switch, and processes that do
+    /// other work: these are `idle_of_ten` of ten processes. Each gets a core now and then, for some milliseconds. What the switch reads
     /// together has one time, and while it has no core the oldest packets that fit wait for it. Returns the
     /// updates that were taken and refused, by address.
     fn busy_host(
