@@ -18,12 +18,11 @@ use olaf_wire::serial;
 const BURST: u32 = 64;
 /// A worker may send at once what its limit lets through in this time, where that is more than [`BURST`]. On
 /// a busy host the system runs one worker after the other, and the packets of each come in bursts. At a
-/// limit of 20 times the median rate, the median worker sends this number of updates in 5 s.
-const BURST_TIME: Duration = Duration::from_millis(250);
-/// How often a worker's limit is worked out anew. Before a refusal it is, after [`STRETCH`].
-const RENEWED_EVERY: Duration = Duration::from_millis(100);
-/// A rate is measured over stretches of at least this time. Packets that a driver reads together have one
-/// time, and the distances between them say nothing.
+/// limit of 20 times the median rate, the median worker sends this number of updates in 3 s.
+const BURST_TIME: Duration = Duration::from_millis(150);
+/// A rate is measured over stretches of at least this time, and a worker's limit is worked out anew as often.
+/// Packets that a driver reads together have one time, and the distances between them say nothing. A limit
+/// that is kept for longer lets a flood go on at the pace that the others had before it slowed them down.
 const STRETCH: Duration = Duration::from_millis(10);
 /// The share of the newest interval in the mean interval of an address.
 const NEWEST: f64 = 1.0 / 8.0;
@@ -188,24 +187,12 @@ impl Paces {
 }
 
 impl Limited {
-    /// `allowed` works the limit out from what the others sent lately.
-    fn takes(&mut self, now: Instant, mut allowed: impl FnMut() -> Option<Allowance>) -> bool {
-        if self.renewed.is_none_or(|at| now.since(at) >= RENEWED_EVERY) {
+    /// Takes a token. `allowed` works the limit out from what the others sent lately: none where nobody else
+    /// sends, because then nothing says what is usual.
+    fn takes(&mut self, now: Instant, allowed: impl FnOnce() -> Option<Allowance>) -> bool {
+        if self.renewed.is_none_or(|at| now.since(at) >= STRETCH) {
             self.renew(now, allowed());
         }
-        if self.take(now) {
-            return true;
-        }
-        // Nobody is refused by an old limit: it may stem from the first packets of another worker.
-        let is_old = self.renewed.is_some_and(|at| now.since(at) >= STRETCH);
-        if is_old {
-            self.renew(now, allowed());
-        }
-        is_old && self.take(now)
-    }
-
-    /// Takes a token. Where nobody else sends, nothing says what is usual.
-    fn take(&mut self, now: Instant) -> bool {
         self.allowed.is_none_or(|allowed| self.bucket.take(now, allowed))
     }
 
@@ -389,6 +376,39 @@ mod tests {
             }
         }
         fates
+    }
+
+    /// Rounds in which three workers push once each, every `round_us`; then as many in which another one sends
+    /// `flood` updates before them. Returns the updates of the flood that were taken.
+    fn flood_beside(quiet_us: u64, round_us: u64, rounds: u64, flood: u32) -> u32 {
+        let mut paces = Paces::default();
+        let mut states = [(Pace::default(), 0u32); 4];
+        let mut taken = 0;
+        let mut at = 0;
+        for round in 0..2 * rounds {
+            let floods = round >= rounds;
+            let took = if floods { round_us } else { quiet_us };
+            for number in 0..if floods { flood } else { 0 } {
+                let now = us(at + took * u64::from(number) / u64::from(flood + 3));
+                states[3].1 += 1;
+                let (pace, sequence) = &mut states[3];
+                taken += u32::from(paces.takes(now, LIMIT, by(3), pace, *sequence, 1));
+            }
+            at += took;
+            for (worker, (pace, sequence)) in (0..3).zip(&mut states) {
+                *sequence += 1;
+                assert!(paces.takes(us(at), LIMIT, by(worker), pace, *sequence, 1));
+            }
+        }
+        taken
+    }
+
+    #[test]
+    fn a_flood_that_makes_rounds_longer_is_cut_within_these_rounds() {
+        for (round_us, most) in [(2_300, 3_000), (4_000, 2_500), (8_000, 2_000)] {
+            let taken = flood_beside(720, round_us, 25, 200);
+            assert!((500..most).contains(&taken), "rounds of {round_us} us: {taken} of 5000");
+        }
     }
 
     #[test]
