@@ -33,6 +33,7 @@ mod shares;
 mod signed;
 mod slow_paths;
 mod slow_uplinks;
+mod sums;
 mod tree;
 mod trio;
 mod virtual_job;

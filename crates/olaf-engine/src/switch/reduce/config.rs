@@ -18,7 +18,7 @@ pub struct Config {
     /// Most slots of a job. Its share of the memory may allow fewer. 8,192.
     pub slots: u32,
     /// A worker that is not heard for this time, in milliseconds, while others wait for it, is dead.
-    /// 2 s, four signs of life.
+    /// 1.5 s, three signs of life.
     #[serde(rename = "silence_ms", with = "ms")]
     pub silence: Duration,
     /// A block that is incomplete for this time, in milliseconds, ends without the missing workers,

@@ -1,7 +1,6 @@
 //! Jobs of workers behind switches, with their servers.
 
 use crate::common::sums::proofs;
-use crate::common::uneven::{Outcome, Uneven};
 use core::time::Duration;
 use olaf_engine::switch::atp::{Config as SwitchConfig, Switch};
 use olaf_engine::{Instant, JobId, PeerId, PortId, Session, Wiring};
@@ -369,43 +368,5 @@ impl Jobs {
                 assert_eq!(of.received, fates + others, "{of:?}");
             }
         }
-    }
-}
-
-impl Uneven for Jobs {
-    type End = Worker;
-    const FAIL_ALIKE: bool = true;
-
-    fn net(&mut self) -> &mut Network {
-        &mut self.net
-    }
-
-    fn peer(end: u32) -> PeerId {
-        worker(0, end)
-    }
-
-    fn open_operations(end: &Worker) -> usize {
-        end.open_operations()
-    }
-
-    fn operation(end: u32, lanes: usize, number: u32) -> Operation {
-        Task::sum(lanes, number).operation(end)
-    }
-
-    fn expected(lanes: usize, number: u32, ends: &[u32]) -> Vec<f32> {
-        Task::sum(lanes, number).expected(ends.len() as u32)
-    }
-
-    fn run_for(&mut self, time: Duration) {
-        Self::run_for(self, time);
-    }
-
-    fn ended(&self, end: u32, id: OperationId) -> Option<Outcome<'_>> {
-        let ended = self.ended.get(&worker(0, end))?.get(&id)?;
-        Some((ended.outcome, &ended.lanes))
-    }
-
-    fn state(&self) -> String {
-        Self::state(self)
     }
 }

@@ -1,8 +1,6 @@
 //! Workers, switches and servers that die, come back, leave and move.
 
 use super::job::*;
-use crate::common::sums::some_wire;
-use crate::common::uneven;
 use core::time::Duration;
 use olaf_host::collective::atp::{Options, Worker};
 use olaf_host::collective::{Collective, Failure, OperationId, Standing};
@@ -57,30 +55,6 @@ fn a_death_ends_the_operation_at_all_others_alike_and_frees_the_aggregators() {
 }
 
 #[test]
-fn a_worker_that_has_not_begun_the_failed_operation_fails_it_when_it_does() {
-    let mut jobs = Jobs::new(Setting { own: slow(), ..Setting::default() });
-    jobs.run_for(100 * MS);
-    let task = Task::sum(100, 0);
-    jobs.begin(0, 0, task);
-    jobs.run_for(20 * MS);
-    jobs.net.kill_at(jobs.net.now(), worker(0, 2));
-    jobs.run_for(4000 * MS);
-    jobs.begin(0, 1, task);
-    jobs.run_for(MS);
-    let dead = Failure::Closed { reason: Reason::Dead, culprit: Some(2) };
-    assert_eq!((outcome(&jobs, 0, 0), outcome(&jobs, 1, 0)), (Err(dead), Err(dead)));
-    jobs.net.start_at(jobs.net.now(), worker(0, 2));
-    jobs.run_for(2000 * MS);
-    let last = Task::sum(5000, 3);
-    jobs.begin_all(0, last);
-    jobs.run_until_done(2000 * MS);
-    for rank in 0..3 {
-        let ended = jobs.ended[&worker(0, rank)].values().last().unwrap();
-        assert!(ended.outcome.is_ok() && ended.lanes == last.expected(3), "rank {rank}");
-    }
-}
-
-#[test]
 fn a_switch_that_restarts_costs_time_and_no_sum() {
     // With an even seed the switch asks for proofs of addresses, and drops gradients of strangers.
     let all = [(vec![3], TOP), (vec![2, 2, 1], TOP), (vec![2, 2, 1], rack(0))];
@@ -101,28 +75,6 @@ fn a_switch_that_restarts_costs_time_and_no_sum() {
 }
 
 #[test]
-fn a_server_that_restarts_ends_what_is_open_and_the_job_goes_on() {
-    let mut jobs = Jobs::new(Setting { own: slow(), ..Setting::default() });
-    jobs.run_for(100 * MS);
-    jobs.begin_all(0, Task::sum(LARGE, 0));
-    jobs.run_for(3 * MS);
-    jobs.net.kill_at(jobs.net.now(), server(0));
-    jobs.net.start_at(jobs.net.now() + 100 * MS, server(0));
-    jobs.run_until_done(4000 * MS);
-    let unknown = Failure::Closed { reason: Reason::Unknown, culprit: None };
-    (0..3).for_each(|rank| assert_eq!(outcome(&jobs, rank, 0), Err(unknown)));
-    jobs.run_for(1000 * MS);
-    let last = Task::sum(5000, 3);
-    jobs.begin_all(0, last);
-    jobs.run_until_done(2000 * MS);
-    assert!(jobs.ended.values().all(|ended| {
-        let ended = ended.values().last().unwrap();
-        ended.outcome.is_ok() && ended.lanes == last.expected(3)
-    }));
-    jobs.accounts();
-}
-
-#[test]
 fn a_server_that_stays_silent_fails_all_operations_by_name() {
     for which in [server(0), TOP] {
         let mut jobs = Jobs::new(Setting { own: slow(), ..Setting::default() });
@@ -135,64 +87,6 @@ fn a_server_that_stays_silent_fails_all_operations_by_name() {
         assert!(matches!(jobs.worker(0, 0).standing(), Standing::Joining { .. }));
         jobs.accounts();
     }
-}
-
-#[test]
-fn an_operation_that_is_given_up_fails_at_all_workers() {
-    let mut jobs = Jobs::new(Setting { own: slow(), ..Setting::default() });
-    jobs.run_for(100 * MS);
-    let task = Task::sum(3000, 0);
-    // One worker never begins it.
-    (0..2).for_each(|rank| {
-        jobs.begin(0, rank, task);
-    });
-    jobs.run_for(50 * MS);
-    jobs.net.with(worker(0, 0), |worker: &mut Worker, now| worker.give_up(now, OperationId(0)));
-    jobs.run_for(1000 * MS);
-    let left = Failure::Closed { reason: Reason::Left, culprit: Some(0) };
-    assert_eq!(outcome(&jobs, 0, 0), Err(Failure::TimedOut));
-    assert_eq!(outcome(&jobs, 1, 0), Err(left));
-    jobs.begin(0, 2, task);
-    jobs.run_for(2000 * MS);
-    assert_eq!(outcome(&jobs, 2, 0), Err(left));
-    let last = Task::sum(5000, 3);
-    jobs.begin_all(0, last);
-    jobs.run_until_done(2000 * MS);
-    for rank in 0..3 {
-        let ended = jobs.ended[&worker(0, rank)].values().last().unwrap();
-        assert!(ended.outcome.is_ok() && ended.lanes == last.expected(3), "rank {rank}");
-    }
-    jobs.accounts();
-}
-
-#[test]
-fn a_worker_that_leaves_is_named_to_the_others() {
-    let mut jobs = Jobs::new(Setting { own: slow(), ..Setting::default() });
-    jobs.run_for(100 * MS);
-    jobs.begin(0, 0, Task::sum(100, 0));
-    jobs.run_for(10 * MS);
-    jobs.net.with(worker(0, 2), |worker: &mut Worker, now| worker.leave(now));
-    jobs.run_for(100 * MS);
-    let left = Failure::Closed { reason: Reason::Left, culprit: Some(2) };
-    assert_eq!(outcome(&jobs, 0, 0), Err(left));
-    assert_eq!(jobs.worker(0, 2).standing(), Standing::Left);
-}
-
-#[test]
-fn workers_that_begin_other_operations_are_told() {
-    let mut jobs = Jobs::new(Setting { own: slow(), ..Setting::default() });
-    jobs.run_for(100 * MS);
-    jobs.begin(0, 0, Task::sum(100, 0));
-    jobs.begin(0, 1, Task::sum(100, 0));
-    jobs.begin(0, 2, Task::sum(101, 0));
-    jobs.run_until_done(2000 * MS);
-    for rank in 0..3 {
-        let Err(Failure::Closed { reason, .. }) = outcome(&jobs, rank, 0) else {
-            panic!("it fails")
-        };
-        assert_eq!(reason, Reason::Mismatch);
-    }
-    jobs.accounts();
 }
 
 #[test]
@@ -220,32 +114,6 @@ fn a_worker_comes_back_behind_another_switch_and_its_operation_goes_on() {
     jobs.run_until_done(2000 * MS);
     let last = jobs.server(0).statistics().gradients;
     assert!(last.received - after.gradients.received < 600, "{last:?}");
-}
-
-#[test]
-fn a_worker_waits_for_the_others_and_operations_wait_for_it() {
-    let mut jobs = Jobs::new(Setting { own: slow(), ..Setting::default() });
-    jobs.net.kill_at(jobs.net.now(), worker(0, 1));
-    jobs.run_for(1000 * MS);
-    let standing = jobs.worker(0, 0).standing();
-    assert_eq!(standing, Standing::Joining { here: 2, workers: 3 });
-    let task = Task::sum(1000, 0);
-    jobs.begin_all(0, task);
-    jobs.net.start_at(jobs.net.now(), worker(0, 1));
-    jobs.run_for(10 * MS);
-    jobs.begin(0, 1, task);
-    jobs.run_until_done(2000 * MS);
-    jobs.all_are_right(0, &[task]);
-}
-
-#[test]
-fn however_often_workers_come_and_go_no_operation_meets_a_later_one() {
-    uneven::run(|seed, draws| {
-        let workers = 2 + draws.below(4) as u32;
-        let wire = some_wire(draws);
-        let racks = if draws.below(2) == 0 { vec![workers] } else { vec![1, workers - 1] };
-        (workers, Jobs::new(Setting { seed, racks, wire, ..Setting::default() }))
-    });
 }
 
 #[test]

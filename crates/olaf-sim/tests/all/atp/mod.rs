@@ -1,14 +1,10 @@
 //! ATP in the simulated network: workers, one to four levels of switches, and servers.
 
-mod arena;
-mod job;
-
-pub(crate) use arena::Arena;
-
 mod bytes;
 mod congestion;
 mod faults;
 mod forged;
+mod job;
 mod levels;
 mod membership;
 mod precision;

@@ -11,14 +11,11 @@
     reason = "`make chaos` sets how many faults there are, and reads a table"
 )]
 
-mod arena;
 mod fault;
 mod native;
 mod sums;
 
-pub(crate) use arena::{Arena, arena};
-
-use crate::{atp, iswitch, reduce, trio};
+use crate::sums::protocols::{Atp, Iswitch, Reduce, Trio};
 use core::time::Duration;
 use fault::{EACH, Fault};
 use std::collections::BTreeMap;
@@ -34,10 +31,10 @@ type Episode = fn(u64, Fault) -> Option<Duration>;
 
 const ENGINES: [(&str, Episode); 5] = [
     ("queue", native::episode),
-    ("reduce", sums::episode::<reduce::Arena>),
-    ("iswitch", sums::episode::<iswitch::Arena>),
-    ("trio", sums::episode::<trio::Arena>),
-    ("atp", sums::episode::<atp::Arena>),
+    ("reduce", sums::episode::<Reduce>),
+    ("iswitch", sums::episode::<Iswitch>),
+    ("trio", sums::episode::<Trio>),
+    ("atp", sums::episode::<Atp>),
 ];
 
 #[derive(Default)]
@@ -82,7 +79,7 @@ fn whatever_is_killed_stopped_or_cut_off_nobody_hangs_and_sums_are_right() {
 #[test]
 fn a_lost_notice_of_a_death_comes_again_in_time() {
     // Found with seed 390: the notice of the death was lost, and the next question came too late.
-    sums::episode::<trio::Arena>(390, Fault::Kill);
+    sums::episode::<Trio>(390, Fault::Kill);
 }
 
 fn table(tallies: &BTreeMap<(usize, usize), Tally>, first: u64, faults: u64) -> String {

@@ -5,7 +5,6 @@
 mod accounts;
 pub(crate) mod sums;
 mod tree;
-pub(crate) mod uneven;
 mod watching;
 
 pub(crate) use accounts::{everyone_learns, everything_is_accounted_for};

@@ -3,9 +3,7 @@
 
 use super::job::*;
 use crate::common::sums::{Draws, some_wire};
-use crate::common::uneven;
 use core::time::Duration;
-use olaf_host::collective::{Collective, OperationId};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -20,93 +18,6 @@ fn setting(seed: u64, draws: &mut Draws) -> Setting {
 fn tasks(draws: &mut Draws) -> Vec<Task> {
     let sizes = [1, 300, 4000, 50_000];
     (0..8).map(|number| Task::sum(sizes[draws.below(4) as usize], number)).collect()
-}
-
-#[test]
-fn a_death_hurts_all_survivors_alike() {
-    for seed in 0..30 {
-        let draws = &mut Draws(seed);
-        let setting = setting(seed, draws);
-        let workers = setting.workers;
-        let mut job = Job::new(setting);
-        job.run_for(2000 * MS);
-        let tasks = tasks(draws);
-        // Workers begin at their own times.
-        for end in 0..workers {
-            tasks.iter().for_each(|task| {
-                job.begin(end, *task);
-            });
-            job.run_for(MS * draws.below(4) as u32);
-        }
-        let victim = draws.below(u64::from(workers)) as u32;
-        job.run_for(MS * draws.below(60) as u32);
-        job.net.kill_at(job.net.now(), peer(victim));
-        let all: Vec<u32> = (0..workers).collect();
-        let survivors: Vec<u32> = (0..workers).filter(|end| *end != victim).collect();
-        job.run_for(6000 * MS);
-        // Nobody is let in any more: what waits is given up.
-        for end in &survivors {
-            for id in 0..tasks.len() as u64 {
-                job.with(*end, |worker, now| worker.give_up(now, OperationId(id)));
-            }
-        }
-        job.run_until_done(1000 * MS);
-        for (id, task) in (0..).zip(&tasks) {
-            let first = job.outcome(survivors[0], id);
-            for end in &survivors {
-                let ended = job.outcome(*end, id);
-                assert_eq!(
-                    ended.outcome.is_ok(),
-                    first.outcome.is_ok(),
-                    "seed {seed}, {id}, {end}: {:?}, {:?}",
-                    ended.outcome,
-                    first.outcome
-                );
-                let is_right = ended.outcome.is_err() || ended.lanes == task.expected(&all);
-                assert!(is_right, "seed {seed}, {id}, {end}");
-            }
-        }
-        job.accounts();
-    }
-}
-
-#[test]
-fn operations_end_whenever_the_switch_restarts() {
-    for seed in 0..20 {
-        let draws = &mut Draws(1000 + seed);
-        let setting = setting(seed, draws);
-        let workers = setting.workers;
-        let mut job = Job::new(setting);
-        job.run_for(2000 * MS);
-        let tasks = tasks(draws);
-        let ahead: Vec<usize> = (0..workers).map(|_| 4 + draws.below(5) as usize).collect();
-        for (end, ahead) in (0..).zip(&ahead) {
-            for task in &tasks[..*ahead] {
-                job.begin(end, *task);
-            }
-        }
-        job.run_for(MS * draws.below(40) as u32);
-        job.net.kill_at(job.net.now(), SWITCH);
-        job.net.start_at(job.net.now() + MS * draws.below(200) as u32, SWITCH);
-        job.run_until_done(10_000 * MS);
-        // The job goes on, and workers that were behind do not sum with later operations of the others.
-        job.run_for(5000 * MS);
-        for (end, ahead) in (0..).zip(&ahead) {
-            for task in &tasks[*ahead..] {
-                job.begin(end, *task);
-            }
-        }
-        let last = Task::sum(1000, 99);
-        job.begin_all(last);
-        job.run_until_done(10_000 * MS);
-        let all: Vec<u32> = (0..workers).collect();
-        for end in &all {
-            let ended = job.ended[&peer(*end)].values().last().expect("an operation has ended");
-            assert!(ended.outcome.is_ok(), "seed {seed}: {:?}", ended.outcome);
-            assert!(ended.lanes == last.expected(&all), "seed {seed}");
-        }
-        job.accounts();
-    }
 }
 
 #[test]
@@ -145,14 +56,6 @@ fn sums_without_stragglers_are_alike_at_all_workers() {
         job.accounts();
     }
     assert!(partial > 30, "{partial} sums were partial: the test tests nothing");
-}
-
-#[test]
-fn however_often_a_worker_comes_and_goes_no_operation_meets_a_later_one() {
-    uneven::run(|seed, draws| {
-        let setting = setting(seed, draws);
-        (setting.workers, Job::new(setting))
-    });
 }
 
 /// The same where the workers end generations themselves.

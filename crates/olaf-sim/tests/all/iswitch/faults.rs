@@ -3,7 +3,6 @@
 use super::job::*;
 use core::time::Duration;
 use olaf_host::collective::{IswitchOptions, Reduction};
-use olaf_sim::Wire;
 
 fn tasks(workers: u32) -> Vec<Task> {
     let reductions = [
@@ -40,40 +39,4 @@ fn sums_are_exact_on_a_path_without_faults() {
         runs(Setting { workers, datagram_bytes, own: jumbo.clone(), ..Setting::default() });
     }
     runs(Setting { workers: 2, ..Setting::default() });
-}
-
-#[test]
-fn sums_are_exact_whatever_is_lost() {
-    for (seed, loss) in [(1, 0.001), (2, 0.01), (3, 0.05), (4, 0.1)] {
-        for workers in [2, 4, 5] {
-            let wire = Wire { loss, delay: Duration::from_micros(200), ..Wire::default() };
-            runs(Setting { seed, workers, wire, ..Setting::default() });
-        }
-    }
-}
-
-#[test]
-fn sums_are_exact_whatever_is_repeated_and_overtaken() {
-    for (seed, share) in [(5, 0.02), (6, 0.1)] {
-        let wire = Wire {
-            loss: share,
-            duplication: share,
-            reordering: share,
-            late: Duration::from_millis(1),
-            delay: Duration::from_micros(200),
-            jitter: Duration::from_micros(50),
-            ..Wire::default()
-        };
-        for workers in 2..6 {
-            runs(Setting { seed, workers, wire, ..Setting::default() });
-        }
-    }
-}
-
-#[test]
-fn sums_are_exact_on_a_slow_path() {
-    for delay in [10, 200].map(Duration::from_millis) {
-        let wire = Wire { loss: 0.02, delay, jitter: delay / 10, ..Wire::default() };
-        runs(Setting { seed: 9, wire, ..Setting::default() });
-    }
 }

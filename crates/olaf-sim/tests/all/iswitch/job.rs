@@ -275,5 +275,3 @@ impl Job {
         }
     }
 }
-
-crate::common::uneven::uneven!(IswitchWorker, true, |task, end| task.operation(end, false));

@@ -15,5 +15,3 @@ mod regular;
 mod throughput;
 mod tree;
 mod weights;
-
-crate::chaos::arena!(olaf_host::collective::IswitchWorker);

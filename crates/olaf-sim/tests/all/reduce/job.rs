@@ -235,5 +235,3 @@ impl Job {
         }
     }
 }
-
-crate::common::uneven::uneven!(Reducer, true, |task, end| task.operation(end));

@@ -33,49 +33,6 @@ pub(super) fn runs(setting: Setting) -> Job {
 }
 
 #[test]
-fn sums_are_exact_on_a_path_without_faults() {
-    for (workers, datagram_bytes) in [(1, 1472), (2, 1472), (3, 8972), (5, 8972)] {
-        runs(Setting { workers, datagram_bytes, ..Setting::default() });
-    }
-}
-
-#[test]
-fn sums_are_exact_whatever_is_lost() {
-    for (seed, loss) in [(1, 0.001), (2, 0.01), (3, 0.05), (4, 0.1)] {
-        for (workers, datagram_bytes) in [(2, 1472), (4, 8972), (5, 1472)] {
-            let wire = Wire { loss, delay: Duration::from_micros(200), ..Wire::default() };
-            runs(Setting { seed, workers, datagram_bytes, wire, ..Setting::default() });
-        }
-    }
-}
-
-#[test]
-fn sums_are_exact_whatever_is_repeated_and_overtaken() {
-    for (seed, share) in [(5, 0.02), (6, 0.1)] {
-        let wire = Wire {
-            loss: share,
-            duplication: share,
-            reordering: share,
-            late: Duration::from_millis(1),
-            delay: Duration::from_micros(200),
-            jitter: Duration::from_micros(50),
-            ..Wire::default()
-        };
-        for workers in 2..6 {
-            runs(Setting { seed, workers, wire, ..Setting::default() });
-        }
-    }
-}
-
-#[test]
-fn sums_are_exact_on_a_slow_path() {
-    for delay in [10, 200].map(Duration::from_millis) {
-        let wire = Wire { loss: 0.02, delay, jitter: delay / 10, ..Wire::default() };
-        runs(Setting { seed: 9, wire, ..Setting::default() });
-    }
-}
-
-#[test]
 fn sums_are_exact_with_few_records_and_with_a_timer() {
     let wire = Wire { loss: 0.05, delay: Duration::from_micros(200), ..Wire::default() };
     for (seed, window) in [(1, 1), (2, 3), (3, 16)] {

@@ -265,6 +265,3 @@ impl Job {
         }
     }
 }
-
-// Results that were on their way when a term ended are lost.
-crate::common::uneven::uneven!(Worker, false, |task, end| task.operation(end, false));

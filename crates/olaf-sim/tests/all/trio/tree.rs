@@ -1,11 +1,9 @@
 //! Two levels of switches: each lower one is a source of the upper one.
 
-use super::faults::{runs, tasks};
+use super::faults::runs;
 use super::job::*;
-use core::time::Duration;
 use olaf_engine::switch::trio::Switch;
 use olaf_host::collective::{OperationId, Options};
-use olaf_sim::Wire;
 
 #[test]
 fn sums_are_exact_over_two_levels() {
@@ -18,22 +16,6 @@ fn sums_are_exact_over_two_levels() {
         let direct = 4 - lower.iter().sum::<u32>() as usize;
         assert_eq!(of.jobs[0].workers.len(), lower.len() + direct);
         assert_eq!(of.jobs[0].fixed_workers, 4);
-    }
-}
-
-#[test]
-fn sums_are_exact_over_two_levels_whatever_is_lost() {
-    for (seed, share) in [(1, 0.01), (2, 0.05), (3, 0.1)] {
-        let wire = Wire {
-            loss: share,
-            duplication: share,
-            reordering: share,
-            late: Duration::from_millis(1),
-            delay: Duration::from_micros(200),
-            jitter: Duration::from_micros(50),
-            ..Wire::default()
-        };
-        runs(Setting { seed, workers: 5, lower: vec![2, 2], wire, ..Setting::default() });
     }
 }
 
@@ -56,31 +38,4 @@ fn a_straggler_behind_a_lower_switch_costs_only_its_own_share() {
         assert!(ended.took <= 2 * 10 * MS + 2 * MS, "{:?}", ended.took);
     }
     job.accounts();
-}
-
-#[test]
-fn a_job_goes_on_after_a_switch_of_either_level_was_restarted() {
-    for (seed, victim) in [(1, SWITCH), (2, lower(0)), (3, SWITCH), (4, lower(1))] {
-        let setting = Setting { seed, workers: 4, lower: vec![2, 2], ..Setting::default() };
-        let mut job = Job::new(setting);
-        job.run_for(1000 * MS);
-        for task in tasks() {
-            job.begin_all(task);
-        }
-        job.run_for(MS * (3 * seed as u32));
-        job.net.kill_at(job.net.now(), victim);
-        job.net.start_at(job.net.now() + 50 * MS, victim);
-        job.run_until_done(20_000 * MS);
-        job.run_for(3000 * MS);
-        assert!((0..4).all(|end| job.is_in(end)), "{seed}\n{}", job.state());
-        let last = Task::sum(1000, 99);
-        job.begin_all(last);
-        job.run_until_done(10_000 * MS);
-        for end in 0..4 {
-            let ended = job.ended[&peer(end)].values().last().expect("it has ended");
-            assert!(ended.outcome.is_ok(), "{seed}: {:?}", ended.outcome);
-            assert!(ended.lanes == last.expected(&[0, 1, 2, 3]));
-        }
-        job.accounts();
-    }
 }

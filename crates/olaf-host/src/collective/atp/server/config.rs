@@ -21,7 +21,7 @@ pub struct ServerConfig {
     /// Fragments that a worker may be ahead of its first unanswered one. The memory may allow fewer.
     /// 8,192.
     pub window: u16,
-    /// A worker that is not heard for this time, in milliseconds, is dead. 2 s, four signs of life.
+    /// A worker that is not heard for this time, in milliseconds, is dead. 1.5 s, three signs of life.
     #[serde(rename = "silence_ms", with = "ms")]
     pub silence: Duration,
     /// A parameter packet is not sent again before this time, in milliseconds, unless a worker asks
