@@ -28,7 +28,7 @@ from sum_papers import PARTS as PAPER_PARTS
 from sum_papers import limit
 from sum_switches import Switches, started
 
-from olaf.protocols import PROTOCOLS
+from olaf.sums.protocols import PROTOCOLS
 
 HERE = Path(__file__).parent
 REDUCE = {10_000: 200, 40_000: 200, 3_300_000: 10, 6_400_000: 6, 25_000_000: 3}

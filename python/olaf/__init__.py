@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from olaf._olaf import OlafError, RefusedError, SumError, UnreachableError, __version__
-    from olaf.api import TrainResult, train
-    from olaf.collective import SumConnection, SumFuture, connect_sum
-    from olaf.connection import Connection, Model, connect
-    from olaf.localjob import LocalJob, local
-    from olaf.parameters import snapshot
-    from olaf.rule import Rule
+    from olaf.api.local_job import LocalJob, local
+    from olaf.api.training import TrainResult, train
+    from olaf.memory.parameters import snapshot
+    from olaf.push_pull.connection import Connection, Model, connect
+    from olaf.push_pull.rule import Rule
     from olaf.runs.calls import TrainEvaluation, TrainUpdate, stop_when_stalled
+    from olaf.sums.collective import SumConnection, SumFuture, connect_sum
 
 __all__ = [
     "Connection",
@@ -53,22 +53,22 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Connection": "olaf.connection",
-    "Model": "olaf.connection",
-    "Rule": "olaf.rule",
-    "TrainResult": "olaf.api",
-    "train": "olaf.api",
+    "Connection": "olaf.push_pull.connection",
+    "Model": "olaf.push_pull.connection",
+    "Rule": "olaf.push_pull.rule",
+    "TrainResult": "olaf.api.training",
+    "train": "olaf.api.training",
     "TrainEvaluation": "olaf.runs.calls",
     "TrainUpdate": "olaf.runs.calls",
     "stop_when_stalled": "olaf.runs.calls",
-    "connect": "olaf.connection",
-    "SumConnection": "olaf.collective",
-    "SumFuture": "olaf.collective",
-    "connect_sum": "olaf.collective",
+    "connect": "olaf.push_pull.connection",
+    "SumConnection": "olaf.sums.collective",
+    "SumFuture": "olaf.sums.collective",
+    "connect_sum": "olaf.sums.collective",
     "SumError": "olaf._olaf",
-    "LocalJob": "olaf.localjob",
-    "local": "olaf.localjob",
-    "snapshot": "olaf.parameters",
+    "LocalJob": "olaf.api.local_job",
+    "local": "olaf.api.local_job",
+    "snapshot": "olaf.memory.parameters",
     "OlafError": "olaf._olaf",
     "RefusedError": "olaf._olaf",
     "UnreachableError": "olaf._olaf",

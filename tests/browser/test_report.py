@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from browser import Browser
+from olaf.errors.outcome import Exit
 from olaf.jobs.progress import Progress
 from olaf.jobs.reading import read_settings
 from olaf.jobs.result import conclude, write_run
 from olaf.jobs.supervisor import Ended, Printed, Said
 from olaf.jobs.training import Outcome
-from olaf.outcome import Exit
 from olaf.report.page import run_page
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]

@@ -17,10 +17,10 @@ from commands import message_of, olaf
 from waiting import until
 
 from olaf import _olaf
+from olaf.errors.outcome import Exit
 from olaf.jobs.admission import Admission, Answer, Policy, Program, Question, WireCluster
 from olaf.jobs.reading import read_settings
 from olaf.jobs.words import sentence
-from olaf.outcome import Exit
 
 POLICY = """
 [queue]

@@ -7,8 +7,8 @@ from click.testing import CliRunner
 from commands import olaf as invoked
 
 from olaf.cli.main import COMMANDS, olaf, run
+from olaf.errors.outcome import Exit
 from olaf.jobs.words import status_of_server
-from olaf.outcome import Exit
 
 
 @pytest.mark.parametrize("command", COMMANDS)

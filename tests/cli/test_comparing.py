@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olaf import intervals
+from olaf.errors.outcome import RunError
 from olaf.jobs.comparison import arms_of, plan, turns_per_push
 from olaf.jobs.reading import read_settings
 from olaf.jobs.summary import best_of_ours, ratios, summarize, verdict
-from olaf.outcome import RunError
+from olaf.statistics import intervals
 
 
 def result(

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from olaf.errors.usage import ConfigurationError
 from olaf.jobs.queues import NAMES
 from olaf.jobs.reading import read_settings, write_toml
 from olaf.jobs.section import Section
 from olaf.jobs.settings import LearnerSettings, Settings
 from olaf.rl.learner import LearnerConfig
 from olaf.runs.settings import described, tables_of
-from olaf.usage import ConfigurationError
 
 
 def refused(

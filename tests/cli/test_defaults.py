@@ -32,7 +32,7 @@ from olaf.jobs.sums_settings import (
 )
 from olaf.schedule.sharing import SharingCluster, SharingJob, controller_config
 from olaf.tcp.rule import RuleConfig
-from olaf.units import write
+from olaf.values.units import write
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE: dict[str, dict[str, Any]] = json.loads(_olaf.defaults())

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from commands import olaf
 
-from olaf.api import train
+from olaf.api.training import train
+from olaf.errors.usage import ConfigurationError
 from olaf.jobs.effects import refuse_useless
 from olaf.jobs.reading import read_settings
 from olaf.jobs.settings import Settings
-from olaf.usage import ConfigurationError
 
 
 def refused(*overrides: str) -> str:

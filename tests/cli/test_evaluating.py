@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from cli_doubles import Watcher, fake_command
 
+from olaf.errors.outcome import Exit
+from olaf.files.modelfile import read_model
 from olaf.jobs.evaluating import FAILURES, Evaluating
 from olaf.jobs.evaluation import best_of
 from olaf.jobs.progress import Earlier, Progress
@@ -13,9 +15,7 @@ from olaf.jobs.reading import read_settings
 from olaf.jobs.result import conclude
 from olaf.jobs.supervisor import Said
 from olaf.jobs.training import Outcome, Training
-from olaf.lines import Control
-from olaf.modelfile import read_model
-from olaf.outcome import Exit
+from olaf.processes.lines import Control
 from olaf.runs.journal import Journal, read_journal
 
 

@@ -12,11 +12,11 @@ import pytest
 from occurring import Heard
 from waiting import is_gone, until
 
+from olaf.errors.outcome import Exit
 from olaf.jobs import forking
 from olaf.jobs.forking import Forked, ForkServer
 from olaf.jobs.processes import Executed
 from olaf.jobs.supervisor import Ended, Printed, Program, Said, Started, Supervisor
-from olaf.outcome import Exit
 from olaf.rl import process_environment
 
 pytestmark = pytest.mark.skipif(not forking.can_fork(), reason="this system starts anew")

@@ -137,7 +137,7 @@ def test_a_quick_environment_is_not_told_of() -> None:
 
 APART = """
 import os, subprocess, sys
-from olaf.lines import apart
+from olaf.processes.lines import apart
 with apart() as messages:
     print("printed")
     os.write(1, b"written\\n")
@@ -157,7 +157,7 @@ def test_messages_have_a_channel_of_their_own() -> None:
 
 ORDERS = """
 import subprocess, sys
-from olaf.lines import orders_apart
+from olaf.processes.lines import orders_apart
 orders = orders_apart()
 taken = subprocess.run(["cat"], capture_output=True, text=True).stdout
 print(repr(taken), repr(sys.stdin.read()), repr(orders.read()))

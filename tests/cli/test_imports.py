@@ -43,7 +43,7 @@ def test_plots_are_imported_when_they_are_drawn(modules: tuple[str, ...]) -> Non
 REHEARSAL = """
 import io
 from olaf.jobs.rehearsing import run_rehearsal
-from olaf.lines import Reporter
+from olaf.processes.lines import Reporter
 before = set(sys.modules)
 told = {"learner": {"environment": "CartPole-v1"}, "seed": 0}
 run_rehearsal(told, Reporter(as_json=True, out=io.StringIO(), human=str))

@@ -143,7 +143,7 @@ def test_pods_are_what_their_owner_looks_for(role: str) -> None:
 
 def test_a_worker_that_is_refused_is_not_tried_again() -> None:
     """The exit codes of `olaf` that are no better the next time."""
-    from olaf.outcome import Exit
+    from olaf.errors.outcome import Exit
 
     rules = ALL["Job", "olaf-workers"]["spec"]["podFailurePolicy"]["rules"]
     (fatal,) = [rule for rule in rules if rule["action"] == "FailJob"]

@@ -19,7 +19,7 @@ from olaf.cli.display import Lines
 from olaf.jobs import words
 from olaf.jobs.progress import Happening, Progress
 from olaf.jobs.settings import Settings
-from olaf.lines import Reporter
+from olaf.processes.lines import Reporter
 
 
 def reporter(level: str, *, as_json: bool) -> tuple[Reporter, io.StringIO]:

@@ -3,7 +3,7 @@
 import pytest
 
 from olaf.jobs import words
-from olaf.numbers import counted, counted_shortly, number, score, short
+from olaf.values.numbers import counted, counted_shortly, number, score, short
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import pytest
 from cli_doubles import Watcher, fake_command
 
 from olaf.cli.main import run
+from olaf.errors.outcome import Exit, RunError
 from olaf.jobs.places import open_place
 from olaf.jobs.reading import read_settings
 from olaf.jobs.supervisor import Supervisor
 from olaf.jobs.training import Training
-from olaf.lines import Control
-from olaf.outcome import Exit, RunError
+from olaf.processes.lines import Control
 
 
 def test_this_machine_is_the_default_and_imports_nothing_of_the_others() -> None:

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
+from olaf.errors.usage import ConfigurationError
 from olaf.jobs.presets import names, preset, purpose
 from olaf.jobs.reading import read_settings
-from olaf.usage import ConfigurationError
 
 
 @pytest.mark.parametrize("name", names())

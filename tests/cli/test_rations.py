@@ -18,7 +18,7 @@ from olaf.jobs.reading import read_settings
 from olaf.jobs.result import conclude
 from olaf.jobs.supervisor import Ended, Said, Started
 from olaf.jobs.training import Training
-from olaf.lines import Control
+from olaf.processes.lines import Control
 
 
 @dataclass

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from olaf.errors.outcome import Exit
 from olaf.jobs.places import ray_actor
 from olaf.jobs.places.ray_actor import Copy, RoleActor
 from olaf.jobs.server_settings import ServerSettings
-from olaf.outcome import Exit
 
 
 @pytest.fixture

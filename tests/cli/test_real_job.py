@@ -17,13 +17,13 @@ from commands import olaf
 from ports import taken_port
 from waiting import until
 
-from olaf import checkpoint
+from olaf.errors.outcome import Exit
+from olaf.files import checkpoint
 from olaf.jobs.progress import Progress
 from olaf.jobs.reading import read_settings
 from olaf.jobs.result import conclude
 from olaf.jobs.training import Training
-from olaf.lines import Control
-from olaf.outcome import Exit
+from olaf.processes.lines import Control
 
 SMALL = [
     "--env=CartPole-v1",

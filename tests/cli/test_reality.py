@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from olaf.errors.usage import ConfigurationError
 from olaf.jobs.admission import Admission, Answer, Policy, Question
 from olaf.jobs.policy import policy_of
 from olaf.jobs.reality import Declared, Reality, own_mismatches
 from olaf.jobs.settings import SwitchSettings
-from olaf.usage import ConfigurationError
 
 STEADY = Declared("steady", (3,), workers=2, interval_s=0.1)
 

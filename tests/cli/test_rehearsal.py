@@ -2,9 +2,9 @@
 
 import pytest
 
+from olaf.errors.outcome import Exit, RunError
 from olaf.jobs.reading import read_settings
 from olaf.jobs.rehearsal import rehearse
-from olaf.outcome import Exit, RunError
 
 
 def test_an_unknown_environment_is_said_once_before_anything_starts() -> None:

@@ -9,14 +9,14 @@ from rich.console import Console, RenderableType
 
 from olaf.drawing.braille import bar, curve
 from olaf.drawing.inline import thinned
+from olaf.errors.outcome import Exit
 from olaf.jobs.progress import Progress
 from olaf.jobs.reading import read_settings
 from olaf.jobs.result import conclude, write_run
 from olaf.jobs.summary import ratios, summarize
 from olaf.jobs.supervisor import Ended, Printed, Said
 from olaf.jobs.training import Outcome, Training
-from olaf.lines import Control
-from olaf.outcome import Exit
+from olaf.processes.lines import Control
 from olaf.report import tables
 from olaf.report.comparing import comparison_page, comparison_table
 from olaf.report.page import events, printed, run_page

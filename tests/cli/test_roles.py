@@ -19,11 +19,11 @@ from waiting import until
 
 from olaf.cli.main import run
 from olaf.cli.roles import _human
+from olaf.errors.outcome import Exit, RunError
 from olaf.jobs import roles
 from olaf.jobs.reading import read_settings
 from olaf.jobs.training import worker_job
-from olaf.lines import Control, Reporter
-from olaf.outcome import Exit, RunError
+from olaf.processes.lines import Control, Reporter
 
 Array = NDArray[np.float32]
 

@@ -14,15 +14,15 @@ from cli_doubles import Watcher
 import olaf
 from olaf import _olaf
 from olaf.cli.main import run
+from olaf.errors.outcome import Exit, RunError
+from olaf.errors.usage import ConfigurationError
 from olaf.jobs.places.slurm_batch import write_batch
 from olaf.jobs.reading import read_settings
 from olaf.jobs.run_keys import run_keys
 from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import Occurrence, Program, Said, Supervisor
 from olaf.jobs.training import Training
-from olaf.lines import Control
-from olaf.outcome import Exit, RunError
-from olaf.usage import ConfigurationError
+from olaf.processes.lines import Control
 
 
 @pytest.fixture(autouse=True)

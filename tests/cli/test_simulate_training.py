@@ -9,9 +9,9 @@ import pytest
 
 from olaf._olaf import update_bytes
 from olaf.cli.main import run as olaf
+from olaf.errors.usage import ConfigurationError
 from olaf.jobs.reading import read_settings
 from olaf.rl.recorded import Recorded
-from olaf.usage import ConfigurationError
 from olaf.virtual.plan import ALONE, Plan, Uplink, mark_of, simulable
 from olaf.virtual.running import Run, run_one
 from olaf.virtual.summary import speed_up, summarize, where_it_stops

@@ -16,6 +16,8 @@ import pytest
 from waiting import until
 
 from olaf.cli.main import run
+from olaf.errors.outcome import Exit, RunError
+from olaf.errors.usage import ConfigurationError
 from olaf.jobs.place_settings import SlurmSettings
 from olaf.jobs.places import open_place
 from olaf.jobs.places.slurm_batch import write_batch
@@ -23,8 +25,6 @@ from olaf.jobs.places.slurm_place import address_of, deal, role_names, step_comm
 from olaf.jobs.reading import read_settings
 from olaf.jobs.supervisor import Ended
 from olaf.jobs.train_settings import TrainSettings
-from olaf.outcome import Exit, RunError
-from olaf.usage import ConfigurationError
 
 FAKES = Path(__file__).with_name("fake_slurm")
 

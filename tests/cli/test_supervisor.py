@@ -202,7 +202,7 @@ import json, sys, time
 from olaf.jobs.supervisor import Program, Said, Supervisor
 child = '''
 import json, os, sys
-from olaf.lines import Control
+from olaf.processes.lines import Control
 control = Control()
 control.watch(sys.stdin)
 print(json.dumps({"event": "here", "pid": os.getpid()}), flush=True)

@@ -25,7 +25,7 @@ from commands import olaf
 from olaf import _olaf
 from olaf.cli.looking import Reader, counts, rates, refusals
 from olaf.cli.top import top
-from olaf.outcome import ConfigurationError
+from olaf.errors.outcome import ConfigurationError
 
 PATIENCE_S = 60.0
 

@@ -14,12 +14,12 @@ from commands import message_of
 from ports import free_port
 from waiting import until
 
-from olaf import checkpoint
+from olaf.files import checkpoint
 from olaf.jobs.progress import Progress
 from olaf.jobs.reading import read_settings
 from olaf.jobs.result import conclude
 from olaf.jobs.training import Training
-from olaf.lines import Control
+from olaf.processes.lines import Control
 
 
 @pytest.mark.slow

@@ -9,14 +9,14 @@ import pytest
 from cli_doubles import Watcher, fake_command
 from ports import taken_port
 
+from olaf.errors.outcome import Exit, RunError
 from olaf.jobs.progress import Happening, Progress
 from olaf.jobs.reading import read_settings
 from olaf.jobs.result import conclude, write_run
 from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import Supervisor
 from olaf.jobs.training import Outcome, Training
-from olaf.lines import Control
-from olaf.outcome import Exit, RunError
+from olaf.processes.lines import Control
 
 
 def settings_for(tmp_path: Path, *overrides: str) -> Settings:

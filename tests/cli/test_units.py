@@ -9,12 +9,12 @@ from pathlib import Path
 import click
 import pytest
 
-from olaf import units
 from olaf.cli.main import run
+from olaf.errors.usage import ConfigurationError
 from olaf.jobs.reading import read_settings, write_toml
 from olaf.jobs.section import Section
 from olaf.jobs.settings import Settings
-from olaf.usage import ConfigurationError
+from olaf.values import units
 
 
 def written(tmp_path: Path, text: str) -> Path:

@@ -10,7 +10,7 @@ import pytest
 from summing import torchrun
 
 from olaf import _olaf
-from olaf.protocols import PROTOCOLS
+from olaf.sums.protocols import PROTOCOLS
 
 pytestmark = [pytest.mark.torch, pytest.mark.timeout(200)]
 

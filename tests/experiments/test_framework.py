@@ -6,6 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from olaf.cli.main import run as olaf
+from olaf.errors.outcome import RunError
+from olaf.errors.usage import ConfigurationError
 from olaf.experiments import (
     Bound,
     Chart,
@@ -23,9 +25,7 @@ from olaf.experiments.rendering import figure_page, overview_page, spread_text, 
 from olaf.experiments.result import Machine
 from olaf.experiments.running import overview, records, render, run, write
 from olaf.experiments.writing import record_text
-from olaf.numbers import short
-from olaf.outcome import RunError
-from olaf.usage import ConfigurationError
+from olaf.values.numbers import short
 
 LATENCY = "olaf/latency"
 

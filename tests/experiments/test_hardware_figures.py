@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from olaf.errors.outcome import RunError
 from olaf.experiments import Spread, hardware
 from olaf.experiments.catalog import find, plan
 from olaf.experiments.hardware import XCU55C, Cells, counts, program, simulated
 from olaf.experiments.olaf import rtl_bursts, rtl_time
 from olaf.experiments.result import Record
 from olaf.experiments.running import run
-from olaf.outcome import RunError
 
 COUNTS = """build,lut,ff,carry,mux,bram36,dsp
 olaf_queue_control SLOTS=8,1000,500,14,3,0,0

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from olaf.errors.outcome import RunError
 from olaf.experiments import hardware
 from olaf.experiments.catalog import find, plan
 from olaf.experiments.hardware import XC7V690T
@@ -13,7 +14,6 @@ from olaf.experiments.iswitch import rtl_vectors
 from olaf.experiments.iswitch.rtl_vectors import Vectors, program, through
 from olaf.experiments.result import Record
 from olaf.experiments.running import run
-from olaf.outcome import RunError
 
 COUNTS = """build,lut,ff,carry,mux,bram36,dsp
 iswitch_accelerator PORTS=4 SLOTS=32,4332,8664,100,9,147,1

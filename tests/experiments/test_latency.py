@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from olaf.errors.outcome import RunError
 from olaf.experiments import benches
 from olaf.experiments.benches import measured, program
 from olaf.experiments.catalog import find, plan
 from olaf.experiments.olaf.latency import NO_ENGINE
 from olaf.experiments.running import run
-from olaf.outcome import RunError
 
 TINY = ["packet_bytes=[600]", "merged=[1]", "batches=2", "round_trips=3", "warm_up=0"]
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from olaf.cli.main import run as olaf
+from olaf.errors.usage import ConfigurationError
 from olaf.experiments import Record
 from olaf.experiments.catalog import find, plan
 from olaf.experiments.mina import data as mina_data
@@ -16,7 +17,6 @@ from olaf.experiments.mina.fig2 import fragments_of
 from olaf.experiments.mina.fig5 import turning_gbit
 from olaf.experiments.mina.measuring import Bench, Case
 from olaf.schedule.mixes import Mix
-from olaf.usage import ConfigurationError
 
 # A step of 10 ms; gradients ready at 4, 6 and 8 ms; 10 MB each: at 100 Gbit/s 0.8 ms and 50 us.
 STEP: dict[str, Any] = {

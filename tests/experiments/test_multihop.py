@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from olaf import scenarios
+from olaf.errors.usage import ConfigurationError
 from olaf.experiments import Record, Spread
 from olaf.experiments.catalog import find, plan
 from olaf.experiments.multihop import (
@@ -30,9 +31,8 @@ from olaf.experiments.multihop import (
 )
 from olaf.experiments.olaf.control import Limit
 from olaf.experiments.olaf.control import Parameters as Control
-from olaf.numbers import short
 from olaf.scenarios import Outcome
-from olaf.usage import ConfigurationError
+from olaf.values.numbers import short
 
 SEEDS = (0, 1)
 CHECKOUT = Path(__file__).parents[2]

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from olaf.errors.outcome import RunError
 from olaf.experiments import ns3
 from olaf.experiments.catalog import find, plan
 from olaf.experiments.multihop import FIFO, OLAF, Network, View, scenario_of
-from olaf.outcome import RunError
 
 SEEDS = (0, 1)
 

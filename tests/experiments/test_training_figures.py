@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from olaf.cli.main import run as olaf
+from olaf.errors.outcome import RunError
 from olaf.experiments.catalog import find, plan
 from olaf.experiments.olaf import fig3, fig7
 from olaf.experiments.training import Trained, band, mean_over
 from olaf.jobs.progress import Push
-from olaf.outcome import RunError
 
 
 def trained(rewards: list[list[float]], parameters: int = 100) -> Trained:

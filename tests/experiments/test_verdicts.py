@@ -9,7 +9,7 @@ import pytest
 
 from olaf.experiments import Baseline, Goal, Row, Spread
 from olaf.experiments.rendering import summary, verdict_text
-from olaf.spread import difference, half_width, interval
+from olaf.statistics.spread import difference, half_width, interval
 
 
 def row(values: list[float], paper: float | None, **more: Any) -> Row:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from olaf.errors.usage import ConfigurationError
 from olaf.experiments.catalog import find, plan
 from olaf.experiments.olaf import fig2, fig8
 from olaf.experiments.training import Trained
 from olaf.experiments.virtual import Job, train, train_all, update_bits
 from olaf.jobs.progress import Push
-from olaf.usage import ConfigurationError
 
 
 def quiet(text: str, share: float | None = None) -> None:

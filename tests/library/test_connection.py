@@ -15,8 +15,8 @@ import pytest
 from numpy.typing import NDArray
 
 import olaf
-from olaf.connection import Connection, Model
-from olaf.movement import PATIENCE_S, PUSHES, ROUNDS, Movement
+from olaf.push_pull.connection import Connection, Model
+from olaf.push_pull.movement import PATIENCE_S, PUSHES, ROUNDS, Movement
 
 Array = NDArray[np.float32]
 
@@ -438,7 +438,7 @@ def test_a_rule_explains_itself_in_one_sentence(told: dict[str, object], sentenc
 
 def _script(lines: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", f"import logging\nfrom olaf.telling import tell\n{lines}"],
+        [sys.executable, "-c", f"import logging\nfrom olaf.errors.telling import tell\n{lines}"],
         capture_output=True,
         text=True,
         timeout=60,

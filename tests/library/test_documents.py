@@ -78,7 +78,11 @@ def test_what_readme_pastes_learns(tmp_path: Path) -> None:
 
 def test_readme_and_the_pages_say_the_same_of_a_push() -> None:
     sentence = "model += factor * k^-power * update"
-    for page in ("docs/training.md", "docs/reference/connection.md", "python/olaf/connection.py"):
+    for page in (
+        "docs/training.md",
+        "docs/reference/connection.md",
+        "python/olaf/push_pull/connection.py",
+    ):
         assert sentence in (ROOT / page).read_text(encoding="utf-8"), page
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for link in re.findall(r"\]\(([\w./-]+)(?:#[\w-]+)?\)", readme):

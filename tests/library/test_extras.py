@@ -98,7 +98,7 @@ def test_a_missing_extra_is_named_with_its_command(
 
 
 def test_a_module_that_no_extra_brings_is_a_bug_and_shown_as_one() -> None:
-    from olaf.outcome import failure_of
+    from olaf.errors.outcome import failure_of
 
     assert failure_of(ModuleNotFoundError("no", name="a_module_of_nobody")) is None
     told = failure_of(ModuleNotFoundError("no", name="fastapi.middleware"))

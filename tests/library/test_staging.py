@@ -15,7 +15,7 @@ import pytest
 from test_connection import Client
 
 import olaf
-from olaf import parameters
+from olaf.memory import parameters
 
 pytestmark = pytest.mark.torch
 
@@ -59,7 +59,7 @@ class Device:
 
 
 def staging(device: Device) -> Any:
-    return importlib.import_module("olaf.staging").Staging(device)
+    return importlib.import_module("olaf.memory.staging").Staging(device)
 
 
 def test_all_tensors_are_copied_before_one_wait_and_buffers_are_used_again(torch: Any) -> None:
@@ -106,7 +106,7 @@ def test_a_connection_sends_and_takes_what_lies_on_a_device(
         module.weight.copy_(torch.tensor([[1.0, 2.0]]))
         module.bias.fill_(3.0)
     device = Device(*module.parameters())
-    staged = importlib.import_module("olaf.staging")
+    staged = importlib.import_module("olaf.memory.staging")
     monkeypatch.setattr(staged, "Streams", lambda: device)
     monkeypatch.setattr(parameters, "_is_remote", device.is_remote)
     client = Client()
@@ -137,7 +137,7 @@ def test_a_connection_sends_and_takes_what_lies_on_a_device(
 
 def test_the_real_transfers_copy_what_no_stream_has(torch: Any) -> None:
     """On the CPU, and with a tensor of another type, as of a device that has no streams."""
-    streams = importlib.import_module("olaf.staging").Streams()
+    streams = importlib.import_module("olaf.memory.staging").Streams()
     half = torch.tensor([1.5, 2.5], dtype=torch.bfloat16)
     assert not streams.is_remote(half)
     assert streams.is_remote(torch.empty(2, device="meta"))

@@ -13,7 +13,7 @@ import olaf
 from olaf.jobs.evaluation import Evaluation, Played
 from olaf.jobs.progress import Progress, Sample
 from olaf.jobs.settings import Settings
-from olaf.lines import Control
+from olaf.processes.lines import Control
 from olaf.runs.calls import Calls
 
 QUICK: dict[str, Any] = {

@@ -11,7 +11,8 @@ import pytest
 from waiting import until
 
 from conftest import Array, Events, Network, stats
-from olaf import _olaf, checkpoint
+from olaf import _olaf
+from olaf.files import checkpoint
 
 LAYOUT = '[{"name": "w", "shape": [3, 3]}, {"name": "b", "shape": []}]'
 
@@ -100,7 +101,7 @@ def test_a_server_that_stops_in_order_writes_its_last_word(
 
 
 def test_the_model_of_a_run_is_taken_up_as_well(network: Network, tmp_path: Path) -> None:
-    from olaf.modelfile import write_model
+    from olaf.files.modelfile import write_model
 
     file = tmp_path / "model.npz"
     write_model(file, 7, {"w": np.full((2, 5), 0.5, np.float32)})

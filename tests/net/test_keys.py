@@ -21,7 +21,7 @@ import olaf
 from conftest import Network, address_of, events, stats, values, zeros
 from olaf import _olaf
 from olaf.jobs.words import sentence
-from olaf.protocols import PROTOCOLS
+from olaf.sums.protocols import PROTOCOLS
 
 ENGINES = [name for name in PROTOCOLS if not name.startswith("switchml")]
 

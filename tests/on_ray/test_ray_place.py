@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from olaf.errors.outcome import Exit
 from olaf.jobs.places import ray_place
 from olaf.jobs.places.ray_place import RayPlace
 from olaf.jobs.progress import Happening, Progress
@@ -19,8 +20,7 @@ from olaf.jobs.result import conclude
 from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import Occurrence, Started
 from olaf.jobs.training import Outcome, Training
-from olaf.lines import Control
-from olaf.outcome import Exit
+from olaf.processes.lines import Control
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(600)]
 

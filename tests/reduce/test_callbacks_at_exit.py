@@ -12,7 +12,7 @@ import pytest
 from workers import PATIENCE_S, switch_process
 
 import olaf
-from olaf import callbacks
+from olaf.processes import callbacks
 
 PROGRAM = """
 import sys, threading, time

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from olaf.meeting import DisagreementError, Kind, Result, Standing, givers, shared
+from olaf.sums.meeting import DisagreementError, Kind, Result, Standing, givers, shared
 
 
 class Table:

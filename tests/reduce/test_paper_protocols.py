@@ -14,7 +14,7 @@ from workers import Worker, switch_process, together
 
 import olaf
 from olaf import SumConnection, _olaf
-from olaf.protocols import PROTOCOLS
+from olaf.sums.protocols import PROTOCOLS
 
 PAPERS = [name for name, protocol in PROTOCOLS.items() if protocol.sums_floats]
 SIZES = [1, 366, 2_560, 100_000, 825_000]

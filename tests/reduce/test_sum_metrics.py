@@ -11,7 +11,7 @@ import pytest
 from workers import together
 
 from olaf import SumConnection, _olaf
-from olaf.protocols import PROTOCOLS
+from olaf.sums.protocols import PROTOCOLS
 
 SUMS = {"reduce": ["reduce"], **{n: [n, *p.beside] for n, p in PROTOCOLS.items() if p.sums_floats}}
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from olaf import checkpoint
-from olaf.modelfile import NotFiniteError, read_model, write_model
-from olaf.outcome import RunError
+from olaf.errors.outcome import RunError
+from olaf.files import checkpoint
+from olaf.files.modelfile import NotFiniteError, read_model, write_model
 from olaf.rl import LearnerConfig, LearnerError, make_learner
 
 KINDS = ["numpy", pytest.param("torch", marks=pytest.mark.torch)]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from olaf.rl import LearnerConfig, LearnerError, make_learner
-from olaf.rl.local_job import JobConfig, Link, LocalJob
 from olaf.rl.moments import Carried, ObservationMoments, ReturnMoments, is_unscaled, rough_scales
+from olaf.rl.virtual_job import JobConfig, Link, LocalJob
 
 KINDS = ["numpy", pytest.param("torch", marks=pytest.mark.torch)]
 SMALL = LearnerConfig(environment="CartPole-v1", steps_per_update=128, minibatch=64, epochs=2)

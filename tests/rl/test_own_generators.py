@@ -11,10 +11,10 @@ from gymnasium import spaces
 from olaf.rl.collecting import Collector
 from olaf.rl.compute import Steady
 from olaf.rl.learner import LearnerConfig, LearnerError
-from olaf.rl.local_job import Alone, JobConfig, LocalJob
 from olaf.rl.making import make_learner
 from olaf.rl.recorded import record
 from olaf.rl.seeding import seed_everything
+from olaf.rl.virtual_job import Alone, JobConfig, LocalJob
 from olaf.runs.evaluation import play
 
 

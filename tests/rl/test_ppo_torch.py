@@ -10,10 +10,10 @@ import pytest
 from olaf.rl.actor_critic import Layout
 from olaf.rl.distributions import log_probability
 from olaf.rl.learner import LearnerConfig, LearnerError, named_parts
-from olaf.rl.local_job import JobConfig, LocalJob
 from olaf.rl.making import make_learner
 from olaf.rl.objective import Batch, objective
 from olaf.rl.ppo_numpy import NumpyLearner
+from olaf.rl.virtual_job import JobConfig, LocalJob
 from olaf.rl.worker_loop import LoopConfig
 
 SMALL = LearnerConfig(
@@ -32,7 +32,7 @@ def test_without_torch_the_message_names_the_extra(monkeypatch: pytest.MonkeyPat
 def test_the_embedded_learner_never_imports_torch() -> None:
     import subprocess
 
-    code = "import sys, olaf.rl.ppo_numpy, olaf.rl.local_job; sys.exit('torch' in sys.modules)"
+    code = "import sys, olaf.rl.ppo_numpy, olaf.rl.virtual_job; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

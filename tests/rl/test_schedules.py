@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from commands import olaf
 
+from olaf.errors.usage import ConfigurationError
 from olaf.jobs.reading import read_settings
 from olaf.jobs.training import worker_job
 from olaf.rl.learner import LearnerConfig, LearnerError
-from olaf.rl.local_job import JobConfig, LocalJob
 from olaf.rl.making import make_learner
 from olaf.rl.schedules import rate
-from olaf.usage import ConfigurationError
+from olaf.rl.virtual_job import JobConfig, LocalJob
 
 KINDS = ["numpy", pytest.param("torch", marks=pytest.mark.torch)]
 LINEAR = LearnerConfig(

@@ -68,7 +68,7 @@ def test_a_network_elsewhere_learns_the_same(
 ) -> None:
     """The same turns with the weights beside the network as with the weights in it."""
     torch_learner = importlib.import_module("olaf.rl.ppo_torch").TorchLearner
-    staging = importlib.import_module("olaf.staging").Staging
+    staging = importlib.import_module("olaf.memory.staging").Staging
     config = SMALL.replaced(environment=name, gradient_kind=kind)
     here, transfers = make_learner(config), Everything()
     monkeypatch.setattr(torch_learner, "_beside", lambda self: staging(transfers))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from small_runs import Olaf, apart
 
-from olaf.modelfile import read_model
+from olaf.files.modelfile import read_model
 from olaf.report.page import run_page
 from olaf.runs.evaluator import evaluation_seed
 from olaf.runs.journal import read_journal

@@ -12,9 +12,9 @@ import pytest
 from gymnasium import spaces
 from small_runs import Olaf, observations
 
-from olaf import checkpoint
-from olaf.modelfile import write_model
-from olaf.outcome import RunError
+from olaf.errors.outcome import RunError
+from olaf.files import checkpoint
+from olaf.files.modelfile import write_model
 from olaf.rl.learner import LearnerConfig, named_parts
 from olaf.rl.ppo_numpy import NumpyLearner
 from olaf.runs import exporting

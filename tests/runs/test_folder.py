@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from olaf.outcome import Exit, RunError
+from olaf.errors.outcome import Exit, RunError
 from olaf.runs import folder as folders
 from olaf.runs.folder import Hold, find_folder, forget, given_folder, new_folder, plain
 from olaf.runs.session import learnt_nothing

@@ -15,7 +15,7 @@ import pytest
 from small_runs import Olaf, apart
 from waiting import is_gone, until
 
-from olaf import checkpoint
+from olaf.files import checkpoint
 
 ENVIRONMENTS = """
 import atexit, json, os, subprocess, sys, time

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from olaf.errors.outcome import Exit, RunError
 from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.reading import read_settings
 from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import Said
-from olaf.outcome import Exit, RunError
 from olaf.runs.journal import FILE, Journal, read_journal
 from olaf.runs.settings import changes, described, settings_of, tables_of, write_settings
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from small_runs import Olaf, apart
 
-from olaf import checkpoint
+from olaf.files import checkpoint
 
 LARGE = """
 import gymnasium as gym

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from small_runs import LOCAL, Olaf
 
-from olaf import checkpoint
+from olaf.errors.outcome import Exit, RunError
+from olaf.files import checkpoint
 from olaf.jobs.alone import TrainingAlone
 from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.reading import read_settings
-from olaf.lines import Control
-from olaf.outcome import Exit, RunError
+from olaf.processes.lines import Control
 from olaf.rl.learner import LearnerConfig
 from olaf.rl.ppo_numpy import NumpyLearner
 from olaf.runs.folder import Hold

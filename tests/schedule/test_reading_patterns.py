@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from olaf.errors.usage import ConfigurationError
 from olaf.schedule.reading import BUNDLED, Job, Operation, Pattern, read_jobs, read_pattern
 from olaf.schedule.recording import Step, pattern_of
 from olaf.schedule.simulation import Cluster, simulate
-from olaf.usage import ConfigurationError
 
 
 def read(folder: Path, text: str | bytes) -> Pattern:

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from olaf.cli.main import olaf, run
 from olaf.cli.schedule import COMMANDS
-from olaf.outcome import Exit
+from olaf.errors.outcome import Exit
 from olaf.schedule import words
 
 OURS = [name for name, (where, _) in COMMANDS.items() if "serve" in where or "_jobs" in where]

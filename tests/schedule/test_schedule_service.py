@@ -14,7 +14,7 @@ from ports import free_port
 from services import START_S, Service
 from waiting import until
 
-from olaf.outcome import Exit, RunError
+from olaf.errors.outcome import Exit, RunError
 from olaf.schedule.client import Client, ProblemError
 
 CLUSTER = ("--topology", "fat-tree:4", "--capacity", "switch:1", "--trees", "gain")

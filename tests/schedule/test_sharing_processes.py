@@ -19,10 +19,10 @@ from waiting import until
 
 from olaf._olaf import new_key
 from olaf.cli.main import run
-from olaf.outcome import Exit
+from olaf.errors.outcome import Exit
+from olaf.errors.usage import ConfigurationError
 from olaf.schedule.shared import account
 from olaf.schedule.sharing import next_epoch, read_cluster
-from olaf.usage import ConfigurationError
 
 DEADLINE_S = 60
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from services import SPEC, Service
 
-from olaf.outcome import Exit
+from olaf.errors.outcome import Exit
+from olaf.errors.usage import ConfigurationError
 from olaf.schedule.controller import Controller, KeyTakenError
 from olaf.schedule.store import VERSION, Store, StoreError
-from olaf.usage import ConfigurationError
 
 JOB = {"name": "a", "hosts": 2, "units": 1}
 

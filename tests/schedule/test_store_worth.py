@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from services import Service
 
+from olaf.errors.usage import ConfigurationError
 from olaf.schedule.known import NETWORK, Known, contents
 from olaf.schedule.worth import Worth, united
-from olaf.usage import ConfigurationError
 
 NEW = ("--topology", "fat-tree:4", "--capacity", "switch:1")
 

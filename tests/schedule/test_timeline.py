@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olaf.cli.main import run as olaf
+from olaf.errors.usage import ConfigurationError
 from olaf.schedule import timeline
 from olaf.schedule.timeline.layout import lanes, merged, runs, thinned
 from olaf.schedule.timeline.page import drawn, page
 from olaf.schedule.timeline.record import words
 from olaf.schedule.timeline.trace import trace
-from olaf.usage import ConfigurationError
 
 
 def tree(

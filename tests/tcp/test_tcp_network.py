@@ -10,7 +10,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from olaf.outcome import Exit, RunError
+from olaf.errors.outcome import Exit, RunError
 from olaf.tcp import frames
 from olaf.tcp.client import TcpClient
 from olaf.tcp.frames import Join, Lanes, Push, Refused

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from olaf.usage import ConfigurationError
+from olaf.errors.usage import ConfigurationError
 from olaf.verify import ask
 from olaf.verify.ask import Case, Known, case_of, read_policy
 from olaf.verify.spec import ClusterSpec, Spec

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from specs import FAIR, OLD, SMALL, UNFAIR, written
 
-from olaf import units
 from olaf.cli.main import run as olaf
+from olaf.values import units
 from olaf.verify import portfolio
 from olaf.verify.spec import Spec
 

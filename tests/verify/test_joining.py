@@ -9,7 +9,7 @@ import pytest
 from specs import cluster, written
 
 from olaf.cli.main import run as olaf
-from olaf.usage import ConfigurationError
+from olaf.errors.usage import ConfigurationError
 from olaf.verify.admission import Admission, admit
 from olaf.verify.fitting import joined
 from olaf.verify.spec import ClusterSpec, Spec

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from specs import SMALL, written
 
 from olaf import _olaf
-from olaf.usage import ConfigurationError
+from olaf.errors.usage import ConfigurationError
 from olaf.verify import instance_of, objective_of, read, verify
 from olaf.verify.rounding import Exact, best, rounded
 from olaf.verify.verdict import Answer

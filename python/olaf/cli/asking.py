@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from olaf.cli.consoles import plain_console, plain_text
-from olaf.outcome import RunError, failure_of
+from olaf.errors.outcome import RunError, failure_of
 
 if TYPE_CHECKING:
     from rich.status import Status

@@ -12,7 +12,7 @@ from olaf import extras
 from olaf.cli import options
 from olaf.jobs import forking
 from olaf.jobs.queues import NAMES
-from olaf.numbers import counted
+from olaf.values.numbers import counted
 
 if TYPE_CHECKING:
     from olaf.jobs.settings import Settings
@@ -121,8 +121,8 @@ def compare(ctx: click.Context, /, **given: Any) -> int:
 def run_comparison(settings: Settings, *, json_out: bool) -> int:
     """Run all, print the table, keep the record; return the exit code."""
     from olaf.cli.train import observer, run_training
+    from olaf.errors.outcome import Exit
     from olaf.jobs.comparison import arms_of, plan
-    from olaf.outcome import Exit
     from olaf.rl.packed import shown
     from olaf.runs.folder import LATEST_COMPARISON, given_folder, new_folder
 
@@ -154,7 +154,7 @@ def run_comparison(settings: Settings, *, json_out: bool) -> int:
 
 def _announcement(settings: Settings, arms: list[str]) -> str:
     """Return the number of runs, their longest duration, and the seeds that intervals need."""
-    from olaf.intervals import ENOUGH
+    from olaf.statistics.intervals import ENOUGH
 
     compare = settings.compare
     runs = len(arms) * len(compare.seeds)

@@ -10,7 +10,7 @@ import click
 
 from olaf.jobs.instruments import phrases
 from olaf.jobs.progress import Happening, Progress
-from olaf.numbers import score
+from olaf.values.numbers import score
 
 STATUS_EVERY_S = 2.0
 LEARNING_EVERY = 5

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from olaf.cli import options
-from olaf.outcome import ConfigurationError, Exit
+from olaf.errors.outcome import ConfigurationError, Exit
 
 if TYPE_CHECKING:
     from olaf.doctor.finding import Section
@@ -27,7 +27,8 @@ class Amount(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Bytes, or bits a second; above 0."""
-        from olaf import _olaf, units
+        from olaf import _olaf
+        from olaf.values import units
 
         text = str(value)
         try:
@@ -109,7 +110,7 @@ def doctor(
     """
     from olaf.doctor.machine import machine
     from olaf.doctor.path import Question
-    from olaf.keyfile import VARIABLE
+    from olaf.files.keyfile import VARIABLE
 
     if (model_bytes is None) != (workers is None):
         raise click.UsageError("--model-bytes and --workers go together: the prediction needs both")

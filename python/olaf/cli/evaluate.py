@@ -15,8 +15,8 @@ import click
 from olaf import extras
 from olaf.cli import options
 from olaf.cli.consoles import plain_console
-from olaf.numbers import counted, score
 from olaf.rl.packed import shown
+from olaf.values.numbers import counted, score
 
 if TYPE_CHECKING:
     from olaf.runs.evaluation import Episode, Score
@@ -109,7 +109,7 @@ def evaluate(ctx: click.Context, /, **given: Any) -> int:
     extras.need("train", "gymnasium", what="olaf evaluate")
     if given["render"] and given["video"]:
         raise click.UsageError("--render and --video exclude each other: use one at a time")
-    from olaf.modelfile import read_model
+    from olaf.files.modelfile import read_model
     from olaf.runs.evaluation import score, verdict
     from olaf.runs.filming import Camera, open_display
     from olaf.runs.model import find_model, learner_with
@@ -151,7 +151,7 @@ def evaluate(ctx: click.Context, /, **given: Any) -> int:
 def _played(
     learner: Any, name: str, given: dict[str, Any], camera: Camera | None
 ) -> tuple[list[Episode], Film | None]:
-    from olaf.outcome import Exit, RunError
+    from olaf.errors.outcome import Exit, RunError
     from olaf.rl.learner import LearnerError
     from olaf.runs.evaluation import play, watch
 

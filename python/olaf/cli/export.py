@@ -60,7 +60,7 @@ def export(ctx: click.Context, /, **given: Any) -> int:
       0: written and checked   1: the file differs   2: invalid options, or a missing extra
     """
     extras.need("train", "gymnasium", what="olaf export")
-    from olaf.modelfile import read_model
+    from olaf.files.modelfile import read_model
     from olaf.runs import exporting
     from olaf.runs.model import find_model, learner_with
 

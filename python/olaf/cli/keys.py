@@ -10,7 +10,7 @@ from typing import TypeVar
 import click
 
 from olaf.cli import options
-from olaf.outcome import ConfigurationError, RunError
+from olaf.errors.outcome import ConfigurationError, RunError
 
 T = TypeVar("T")
 FILE = click.Path(path_type=Path, dir_okay=False)

@@ -14,7 +14,7 @@ from rich.text import Text
 from olaf.drawing.braille import bar, curve
 from olaf.jobs.instruments import phrases
 from olaf.jobs.progress import Happening, Progress
-from olaf.numbers import counted, score
+from olaf.values.numbers import counted, score
 
 REDRAW_S = 0.4
 """Redrawing takes CPU time from the workers, so the screen is redrawn this rarely."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from olaf.outcome import ConfigurationError
+from olaf.errors.outcome import ConfigurationError
 
 TIMEOUT_S = 3.0
 """Longest wait for the beginning of an answer, and then for the rest of it."""

@@ -14,7 +14,7 @@ from rich.text import Text
 from olaf.cli.consoles import plain_text
 from olaf.cli.looking import ENGINES, Look, Status, refusals, total
 from olaf.drawing.braille import bar
-from olaf.numbers import duration, rate, short
+from olaf.values.numbers import duration, rate, short
 
 Parts = list[RenderableType | None]
 

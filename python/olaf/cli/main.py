@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from olaf.cli.group import Lazy
-from olaf.outcome import Exit, failure_of
+from olaf.errors.outcome import Exit, failure_of
 
 COMMANDS = {
     "train": ("olaf.cli.train:train", "Train on this machine: server, switch and workers."),

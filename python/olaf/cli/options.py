@@ -10,10 +10,10 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from olaf import units
 from olaf.cli.asking import milliseconds
 from olaf.cli.consoles import plain_console
-from olaf.lines import apart, no_child_stays
+from olaf.processes.lines import apart, no_child_stays
+from olaf.values import units
 
 if TYPE_CHECKING:
     from rich.console import Console

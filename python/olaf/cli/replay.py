@@ -56,7 +56,8 @@ def replay(**given: Any) -> None:
       olaf replay trace.csv --rate 2mbit --engine freshest
       olaf replay trace.csv --engine fifo --rate 40gbit --json > fifo.json
     """
-    from olaf import _olaf, units
+    from olaf import _olaf
+    from olaf.values import units
 
     engine, slots, rate, gate = (given[key] for key in ("engine", "slots", "rate", "gate"))
     try:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from olaf.cli import options
-from olaf.numbers import counted
+from olaf.values.numbers import counted
 
 if TYPE_CHECKING:
+    from olaf.errors.outcome import RunError
     from olaf.experiments.catalog import Plan
     from olaf.experiments.result import Record
-    from olaf.outcome import RunError
 
 
 def _seeds(ctx: click.Context, parameter: click.Parameter, value: str | None) -> list[int] | None:
@@ -112,8 +112,8 @@ def _list(*, json_out: bool) -> int:
 
 
 def _render(out: Path, *, json_out: bool) -> int:
+    from olaf.errors.outcome import Exit, RunError
     from olaf.experiments.running import overview, records, render
-    from olaf.outcome import Exit, RunError
 
     known = list(records(out)) if out.is_dir() else []
     if not known:
@@ -134,9 +134,9 @@ def _reproduce(
     *,
     json_out: bool,
 ) -> int:
+    from olaf.errors.outcome import Exit, RunError
     from olaf.experiments.catalog import figures, find, plan
     from olaf.experiments.running import overview
-    from olaf.outcome import Exit, RunError
 
     chosen = [find(name) for name in names] or figures()
     # Check all figures before the first of them takes its time.

@@ -20,7 +20,7 @@ from olaf import extras
 from olaf.cli import options
 from olaf.jobs import roles as running
 from olaf.jobs.queues import METAVAR
-from olaf.lines import PROGRESS, Control, Message, Reporter, apart, orders_apart
+from olaf.processes.lines import PROGRESS, Control, Message, Reporter, apart, orders_apart
 
 attached_option = click.option("--attached", is_flag=True, hidden=True)
 key_option = click.option(

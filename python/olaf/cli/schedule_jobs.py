@@ -215,7 +215,7 @@ def cancel(*, job: int, **how: Any) -> None:
 def _nodes(names: tuple[str, ...], verb: str, how: dict[str, Any], *, hosts: bool) -> None:
     from urllib.parse import quote
 
-    from olaf.outcome import RunError
+    from olaf.errors.outcome import RunError
     from olaf.schedule import words
     from olaf.schedule.client import ProblemError
 

@@ -145,7 +145,7 @@ def _recorded(
     import rich.console as _  # noqa: F401
 
     from olaf.cli.asking import Thinking
-    from olaf.outcome import RunError
+    from olaf.errors.outcome import RunError
     from olaf.schedule.recording import RecordingError
     from olaf.torch.recording_models import record
 

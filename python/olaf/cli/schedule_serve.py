@@ -140,11 +140,11 @@ def serve(
     from olaf import extras
 
     extras.need("schedule", "fastapi", "uvicorn", what="olaf schedule serve")
-    from olaf import units
     from olaf.schedule.reading import read_topology
     from olaf.schedule.serving import Settings
     from olaf.schedule.serving import serve as run
     from olaf.schedule.simulation import trees_policy
+    from olaf.values import units
 
     network = {}
     if bandwidth is not None:

@@ -9,9 +9,9 @@ from typing import IO, Any
 
 import click
 
-from olaf import units
 from olaf.cli import options
-from olaf.defaults import SHARING
+from olaf.values import units
+from olaf.values.defaults import SHARING
 
 POLICIES = ("plan", "mina", "greedy", "none")
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -84,7 +84,7 @@ def share(
       olaf schedule share --cluster jobs.toml --fence "tear-down --now" --log controller.jsonl
       olaf schedule share --cluster jobs.toml --metrics 127.0.0.1:9103    # olaf top 127.0.0.1:9103
     """
-    from olaf.outcome import configuring
+    from olaf.errors.outcome import configuring
     from olaf.schedule.sharing import Watched, controller_config, next_epoch, read_cluster
     from olaf.schedule.sharing_controller import Fences, control
 
@@ -146,7 +146,7 @@ def host(
     \b
     Exit codes: 0: played; 2: invalid options or configuration; 3: another host of the job is gone.
     """
-    from olaf.outcome import configuring
+    from olaf.errors.outcome import configuring
     from olaf.schedule.runtime import play
     from olaf.schedule.sharing import Watched, host_config, read_cluster
 
@@ -214,10 +214,10 @@ def shared(*, file: Path, logs: tuple[Path, ...], policy: str) -> int:
     """
     from statistics import fmean
 
+    from olaf.errors.usage import ConfigurationError
     from olaf.schedule.predicted import predicted
     from olaf.schedule.shared import account, live_score
     from olaf.schedule.sharing import read_cluster
-    from olaf.usage import ConfigurationError
 
     cluster = read_cluster(file)
     said = account(cluster, logs)

@@ -35,8 +35,8 @@ def timeline(*, file: Path, out: Path, title: str) -> None:
     \b
     Exit codes: 0: drawn; 2: an invalid record, or a file that cannot be written.
     """
+    from olaf.errors.usage import ConfigurationError
     from olaf.schedule.timeline import read, write
-    from olaf.usage import ConfigurationError
 
     if out.exists() and file.exists() and out.samefile(file):
         raise ConfigurationError(f"--out {out}: that is the record itself")

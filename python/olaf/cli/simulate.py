@@ -12,7 +12,7 @@ import click
 from olaf.cli import options
 from olaf.cli.simulate_mina import mina
 from olaf.cli.simulate_training import training
-from olaf.numbers import counted
+from olaf.values.numbers import counted
 
 if TYPE_CHECKING:
     from olaf.scenarios import Outcome, Scenario, Summary
@@ -110,7 +110,7 @@ def network(
 
 def _seeds(file: Path, scenario: Scenario, count: int) -> list[int]:
     """The file's seed and the following ones."""
-    from olaf.usage import ConfigurationError
+    from olaf.errors.usage import ConfigurationError
 
     first = scenario.get("seed")
     if not isinstance(first, int) or first < 0:
@@ -123,8 +123,8 @@ def _seeds(file: Path, scenario: Scenario, count: int) -> list[int]:
 
 def _run(file: Path, scenario: Scenario, seeds: Sequence[int]) -> list[Outcome]:
     from olaf import scenarios
+    from olaf.errors.usage import ConfigurationError
     from olaf.scenarios.running import watched
-    from olaf.usage import ConfigurationError
 
     outcomes: list[Outcome] = []
 
@@ -171,7 +171,7 @@ def _write(
 ) -> list[Path]:
     import tomlkit
 
-    from olaf.outcome import Exit, RunError
+    from olaf.errors.outcome import Exit, RunError
 
     texts = {
         "scenario.toml": tomlkit.dumps(scenario),

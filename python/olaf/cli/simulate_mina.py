@@ -354,9 +354,9 @@ def _run(
     solver: Solver | None,
 ) -> tuple[Outcome, Costs]:
     from olaf.cli.asking import Thinking
+    from olaf.errors.usage import ConfigurationError
     from olaf.schedule.reading import BUNDLED, read_patterns
     from olaf.schedule.simulation import simulate
-    from olaf.usage import ConfigurationError
 
     names = list(dict.fromkeys(job.pattern for job in jobs))
     patterns = read_patterns(traces or BUNDLED, names, job_list)
@@ -399,7 +399,7 @@ def _window(timeline: Path | None, text: str | None) -> Window | None:
 
 
 def _bytes_per_second(rate: str) -> int:
-    from olaf import units
+    from olaf.values import units
 
     try:
         return units.rate(rate) // 8

@@ -228,8 +228,8 @@ def plan_of(settings: Settings, given: dict[str, Any]) -> Plan:
 
 
 def _turns(settings: Settings, file: Path | None) -> Recorded:
+    from olaf.errors.usage import ConfigurationError
     from olaf.rl.recorded import reread, shipped
-    from olaf.usage import ConfigurationError
     from olaf.virtual.plan import learner_of
     from olaf.virtual.running import time_turns
 
@@ -313,7 +313,7 @@ def _record(plan: Plan, given: dict[str, Any], arms: list[Arm], runs: list[Run])
 def _write(
     out: Path, plan: Plan, record: dict[str, Any], arms: list[Arm], runs: list[Run]
 ) -> list[Path]:
-    from olaf.outcome import Exit, RunError
+    from olaf.errors.outcome import Exit, RunError
     from olaf.rl.recorded import written
     from olaf.virtual.drawing import draw_rewards
     from olaf.virtual.plan import learner_of

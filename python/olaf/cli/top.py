@@ -12,7 +12,7 @@ import click
 from olaf import extras
 from olaf.cli import options
 from olaf.cli.looking import Look, Reader
-from olaf.outcome import Exit
+from olaf.errors.outcome import Exit
 
 DEFAULT = "127.0.0.1:9100"
 

@@ -17,7 +17,7 @@ from olaf.cli import options
 from olaf.cli.consoles import plain_console
 from olaf.jobs import forking
 from olaf.jobs.queues import METAVAR
-from olaf.numbers import counted
+from olaf.values.numbers import counted
 
 if TYPE_CHECKING:
     from olaf.jobs.settings import Settings
@@ -220,7 +220,7 @@ def run_as_batch_job(
 
 def run_training(settings: Settings, observe: Observe) -> Run:
     """Run, watch, and write the results."""
-    from olaf.lines import Control
+    from olaf.processes.lines import Control
     from olaf.runs.running import start
 
     return start(settings, observe, Control(), signals=True)
@@ -228,8 +228,8 @@ def run_training(settings: Settings, observe: Observe) -> Run:
 
 def resume_training(ctx: click.Context, named: Path, observe: Observe) -> Run:
     """Continue the run in a folder with its settings, changed by the options of this command."""
-    from olaf.lines import Control
-    from olaf.outcome import Exit, RunError
+    from olaf.errors.outcome import Exit, RunError
+    from olaf.processes.lines import Control
     from olaf.runs.folder import Hold, find_folder
     from olaf.runs.journal import read_journal
     from olaf.runs.running import resume

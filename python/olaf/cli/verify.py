@@ -13,7 +13,7 @@ import click
 
 from olaf import extras
 from olaf.cli import asking, options
-from olaf.numbers import counted
+from olaf.values.numbers import counted
 
 if TYPE_CHECKING:
     from threading import Event
@@ -263,7 +263,7 @@ def _numbered(path: Path, number: int, of: int, verdict: Verdict) -> Path:
 
 
 def _writing(path: Path, write: Any) -> None:
-    from olaf.outcome import Exit, RunError
+    from olaf.errors.outcome import Exit, RunError
 
     try:
         write()

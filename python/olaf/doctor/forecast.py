@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from olaf import numbers
 from olaf.doctor.finding import Section
 from olaf.doctor.prediction import Job, predict
+from olaf.values import numbers
 
 
 def forecast(job: Job, *, is_measured: bool = True) -> Section:

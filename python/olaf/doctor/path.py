@@ -6,9 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from olaf import _olaf, numbers
+from olaf import _olaf
 from olaf.doctor import machine
 from olaf.doctor.finding import Section
+from olaf.values import numbers
 
 EVERY_MS = 10
 PATIENCE_MS = 3_000

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from olaf import extras
 from olaf.drawing.inline import thinned
 from olaf.drawing.style import COLOURS, PAGE, PAGE_INK
-from olaf.spread import Data
+from olaf.statistics.spread import Data
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

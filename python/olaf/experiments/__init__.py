@@ -52,8 +52,8 @@ The module has the parameters' types (no defaults: the values are data) and ``ru
 
 Verdicts are computed (`result.Row.verdict`), never written. Names in ``Row`` stand beside the
 value with its unit. ``Chart`` and ``Series`` describe plots; ``Table`` holds numbers that are too
-many for rows. A figure that cannot be measured raises `olaf.outcome.RunError`. Temporary files of
-a run go to ``task.scratch``, which is deleted.
+many for rows. A figure that cannot be measured raises `olaf.errors.outcome.RunError`. Temporary
+files of a run go to ``task.scratch``, which is deleted.
 
 Then ``olaf reproduce <paper>/<name> --out experiments`` measures and writes the figure's folder:
 results.json (`result.Record`, one result per line), README.md and plot.svg; commit it. ``--render``
@@ -73,7 +73,7 @@ from olaf.experiments.result import (
     Row,
     Table,
 )
-from olaf.spread import Spread
+from olaf.statistics.spread import Spread
 
 __all__ = [
     "Baseline",

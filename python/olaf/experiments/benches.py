@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from olaf.outcome import RunError
+from olaf.errors.outcome import RunError
 
 CHECKOUT = Path(__file__).parents[3]
 BUILD_S = 1800

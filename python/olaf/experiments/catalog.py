@@ -17,10 +17,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from olaf.errors.outcome import Exit, RunError
+from olaf.errors.usage import ConfigurationError
 from olaf.experiments.result import Result
 from olaf.jobs.reading import complaint, parse_override
-from olaf.outcome import Exit, RunError
-from olaf.usage import ConfigurationError
 
 PACKAGE = "olaf.experiments"
 

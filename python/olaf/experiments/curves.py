@@ -21,7 +21,7 @@ def one_run(task: tuple[str, dict[str, Any], int]) -> dict[str, Any]:
     """Run one configuration with one seed; return the measurements."""
     from olaf.rl.compute import Steady
     from olaf.rl.learner import LearnerConfig
-    from olaf.rl.local_job import JobConfig, LocalJob
+    from olaf.rl.virtual_job import JobConfig, LocalJob
     from olaf.rl.worker_loop import LoopConfig
 
     name, options, seed = task

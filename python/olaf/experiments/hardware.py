@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from olaf.errors.outcome import RunError
 from olaf.experiments import Column, Table
-from olaf.outcome import RunError
 
 CHECKOUT = Path(__file__).parents[3]
 BUILD_S = 1800

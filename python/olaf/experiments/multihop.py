@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias, TypeVar
 from pydantic import Field
 
 from olaf import experiments, scenarios
+from olaf.errors.outcome import RunError
 from olaf.experiments import Spread
-from olaf.outcome import RunError
 from olaf.scenarios import Outcome
 from olaf.scenarios.outcome import Cluster
 from olaf.scenarios.summary import NS_PER_MS, group_mean

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from olaf.errors.outcome import RunError
 from olaf.experiments import Column, Goal, Row, Spread, Table
 from olaf.experiments.multihop import (
     GROUPS,
@@ -19,7 +20,6 @@ from olaf.experiments.multihop import (
     measure,
     scenario_of,
 )
-from olaf.outcome import RunError
 from olaf.scenarios import Outcome, Scenario
 
 NOT_BUILT = "ns-3 is not built (`make ns3`): there are only olaf-sim's numbers."

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
+from olaf.errors.outcome import Exit, RunError
 from olaf.jobs.supervisor import Ended, Printed, Program, Said, Supervisor
 from olaf.jobs.training import olaf_command
-from olaf.outcome import Exit, RunError
 from olaf.rl import process_environment
 
 START_TIMEOUT_S = 30.0

@@ -11,9 +11,9 @@ import tomlkit
 
 from olaf.experiments.result import Column, Goal, Record, Row, Table
 from olaf.experiments.verdicts import TOLERANCE
-from olaf.intervals import CONFIDENCE
-from olaf.numbers import duration, short
-from olaf.spread import Spread
+from olaf.statistics.intervals import CONFIDENCE
+from olaf.statistics.spread import Spread
+from olaf.values.numbers import duration, short
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable

@@ -13,7 +13,7 @@ from pydantic import Field, computed_field, model_validator
 from olaf.drawing.charts import Chart
 from olaf.experiments import verdicts
 from olaf.experiments.verdicts import GoalVerdict, Verdict
-from olaf.spread import Data, Interval, Spread, difference, interval
+from olaf.statistics.spread import Data, Interval, Spread, difference, interval
 
 
 class Baseline(Data):

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from olaf import machine
 from olaf.drawing.charts import draw
+from olaf.errors.outcome import RunError
 from olaf.experiments.catalog import Plan, Says, Task
 from olaf.experiments.rendering import figure_page, overview_page
 from olaf.experiments.result import Machine, Record
 from olaf.experiments.writing import record_text
-from olaf.outcome import RunError
+from olaf.processes import machine
 
 
 def run(plan: Plan, say: Says) -> Record:

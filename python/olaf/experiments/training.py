@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from olaf.drawing.charts import Series
+from olaf.errors.outcome import Exit, RunError
 from olaf.experiments.catalog import Says
 from olaf.jobs.progress import Happening, Progress, Push
 from olaf.jobs.rehearsal import rehearse
 from olaf.jobs.result import conclude
 from olaf.jobs.settings import Settings
 from olaf.jobs.training import Training
-from olaf.lines import Control
-from olaf.outcome import Exit, RunError
+from olaf.processes.lines import Control
 
 SAY_EVERY_S = 5.0
 

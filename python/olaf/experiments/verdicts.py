@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Literal, TypeAlias
 
-from olaf.spread import Interval
+from olaf.statistics.spread import Interval
 
 TOLERANCE = 0.10
 """A mean so near the paper's value, in shares of it, matches."""

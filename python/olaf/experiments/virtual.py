@@ -17,21 +17,21 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
-from olaf import machine
+from olaf.errors.outcome import Exit, RunError
 from olaf.experiments.catalog import Says
 from olaf.experiments.training import Trained
 from olaf.jobs.progress import Push
 from olaf.jobs.reading import read_settings
 from olaf.jobs.rehearsal import rehearse
 from olaf.jobs.settings import Settings
-from olaf.outcome import Exit, RunError
+from olaf.processes import machine
 from olaf.virtual.plan import Plan, Uplink, learner_of, simulable
 from olaf.virtual.running import NEVER, time_turns
 
 if TYPE_CHECKING:
     from olaf.rl.learner import LearnerConfig
-    from olaf.rl.local_job import LocalJob
     from olaf.rl.recorded import Recorded
+    from olaf.rl.virtual_job import LocalJob
 
 LEFT_OUT = (
     "Virtual time with recorded compute: workers, switch and server are the real ones, the "
@@ -129,7 +129,7 @@ def _turns(learner: LearnerConfig, say: Says) -> Recorded:
 
 
 def _train(plan: Plan) -> Trained:
-    from olaf.rl.local_job import LocalJob
+    from olaf.rl.virtual_job import LocalJob
 
     train = plan.settings.train
     assert train.updates is not None, "figures end a run by the turns of all workers"

@@ -21,8 +21,8 @@ import math
 from typing import Any
 
 from olaf import extras
+from olaf.errors.telling import tell
 from olaf.integrations.member import Member, need_module
-from olaf.telling import tell
 
 extras.need("sb3", "stable_baselines3", what="olaf.integrations.sb3")
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor, from_numpy, nn
 
-from olaf.modelfile import OBSERVATIONS, REWARDS
+from olaf.files.modelfile import OBSERVATIONS, REWARDS
 from olaf.rl.moments import CENTER, COUNT, SCALE, SQUARES, SUM
 
 STEP = 2.0**-50

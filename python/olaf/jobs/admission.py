@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
 from olaf.jobs.reality import Declared, Mismatch, Reality
-from olaf.lines import Message
+from olaf.processes.lines import Message
 
 LOOK_EVERY_S = 1.0
 """Interval between looks at what the clusters do."""

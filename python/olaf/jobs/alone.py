@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from olaf.errors.outcome import Exit, RunError
+from olaf.files.modelfile import MODEL
 from olaf.jobs import words
 from olaf.jobs.attached import command
 from olaf.jobs.evaluating import Evaluating
@@ -30,9 +32,7 @@ from olaf.jobs.training import (
     olaf_command,
     session_seed,
 )
-from olaf.lines import Control
-from olaf.modelfile import MODEL
-from olaf.outcome import Exit, RunError
+from olaf.processes.lines import Control
 from olaf.rl import process_environment
 
 WORKER = "worker 0"

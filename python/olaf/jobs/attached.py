@@ -1,6 +1,7 @@
 """The processes beside the workers that run the user's code: ``python -m olaf.jobs.attached``.
 
-`olaf train` starts them. The first line of stdin is their configuration, see `olaf.lines`.
+`olaf train` starts them. The first line of stdin is their configuration: see
+`olaf.processes.lines`.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from olaf.lines import Control, Reporter
-from olaf.serving import Role, run_attached
+from olaf.processes.lines import Control, Reporter
+from olaf.processes.serving import Role, run_attached
 
 
 def command(role: str) -> Sequence[str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from olaf.jobs.supervisor import Ended, Occurrence, Said
 
 BEGIN = "begin"
-"""The line that lets a worker begin its turns, see `olaf.lines`."""
+"""The line that lets a worker begin its turns, see `olaf.processes.lines`."""
 
 
 class Beginning:

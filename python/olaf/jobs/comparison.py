@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from olaf.errors.outcome import Exit, RunError
 from olaf.jobs.settings import LearnerSettings, Settings
 from olaf.jobs.tcp_settings import check_transport
-from olaf.outcome import Exit, RunError
 
 Result = Mapping[str, Any]
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from olaf.errors.usage import ConfigurationError
 from olaf.jobs.reading import given_keys
 from olaf.jobs.settings import Settings
-from olaf.usage import ConfigurationError
 
 
 @dataclass(frozen=True)

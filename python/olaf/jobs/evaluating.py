@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from olaf.errors.outcome import RunError
+from olaf.files.modelfile import BEST, read_model, write_named
 from olaf.jobs.evaluation import Evaluation, Played, best_of, sentence
 from olaf.jobs.progress import Happening, Progress
 from olaf.jobs.supervisor import Ended, Occurrence, Printed, Program, Said, Started, Supervisor
-from olaf.modelfile import BEST, read_model, write_named
-from olaf.numbers import counted
-from olaf.outcome import RunError
 from olaf.rl import process_environment
+from olaf.values.numbers import counted
 
 EVALUATOR = "evaluator"
 """Name and role of the process."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from olaf.numbers import counted, score, short
+from olaf.values.numbers import counted, score, short
 
 
 @dataclass(frozen=True)

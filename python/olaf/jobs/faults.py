@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from olaf.errors.outcome import Exit
 from olaf.jobs.words import cause
-from olaf.lines import Reporter
-from olaf.outcome import Exit
+from olaf.processes.lines import Reporter
 
 OFTEN = 3
 """An error at the same place this many times, of all workers together, ends the run."""

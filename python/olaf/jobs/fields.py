@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from olaf import units
 from olaf.jobs.section import NoneIs
+from olaf.values import units
 
 
 def _address(value: Any) -> Any:

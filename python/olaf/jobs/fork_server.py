@@ -173,7 +173,7 @@ def _settle(message: Mapping[str, Any], descriptors: Sequence[int], parent: int)
     with contextlib.suppress(OSError):  # what ps and top show
         name = f"olaf {message['name']}"[:NAME_BYTES]
         Path("/proc/self/comm").write_text(name, encoding="utf-8")
-    from olaf import lines
+    from olaf.processes import lines
 
     lines.serve_for(parent)
 

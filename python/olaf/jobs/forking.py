@@ -23,9 +23,9 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
+from olaf.errors.outcome import Exit
 from olaf.jobs.fork_server import receive, send
 from olaf.jobs.processes import close_pipes, end_group_of
-from olaf.outcome import Exit
 from olaf.rl import process_environment
 
 ANSWER_S = 60.0

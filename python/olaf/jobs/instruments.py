@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from olaf.numbers import counted_shortly, percent, short
+from olaf.values.numbers import counted_shortly, percent, short
 
 MOST_NUMBERS = 16
 """Names of `Readings.numbers` that are followed; later ones are left out."""

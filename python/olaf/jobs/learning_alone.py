@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from olaf.files.modelfile import MODEL
 from olaf.jobs.faults import end_with_fault
 from olaf.jobs.playing import Pulse, made
-from olaf.lines import Control, Reporter, clock_here
-from olaf.modelfile import MODEL
+from olaf.processes.lines import Control, Reporter, clock_here
 
 
 def run_alone(told: Mapping[str, Any], reporter: Reporter, control: Control) -> None:
@@ -39,7 +39,7 @@ class _Alone:
         learner.steps_of_run = lambda: told["steps"] + self._steps
 
     def run(self) -> None:
-        from olaf.modelfile import CHECKPOINT
+        from olaf.files.modelfile import CHECKPOINT
         from olaf.rl.worker_loop import InterruptedTurn
 
         self._begin(self._folder / CHECKPOINT)
@@ -63,7 +63,7 @@ class _Alone:
         self._end()
 
     def _begin(self, checkpoint: Path) -> None:
-        from olaf.modelfile import put_into, read_model
+        from olaf.files.modelfile import put_into, read_model
         from olaf.rl.environments import reward_threshold
         from olaf.rl.learner import named_parts
 
@@ -149,14 +149,14 @@ class _Alone:
 
     def _end(self) -> None:
         """Write the model, also if the environment has failed in the middle of a turn."""
-        from olaf.modelfile import CHECKPOINT
+        from olaf.files.modelfile import CHECKPOINT
 
         for name in (CHECKPOINT, MODEL):
             self._save(self._folder / name, is_last=True)
 
     def _save(self, file: Path, *, is_last: bool = False) -> bool:
         """Write the model. On an error say so, keep the previous file, and return False."""
-        from olaf.modelfile import write_model
+        from olaf.files.modelfile import write_model
         from olaf.rl.learner import named_parts
 
         try:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from olaf.errors.outcome import Exit
 from olaf.jobs.progress import Progress
-from olaf.lines import Control
-from olaf.numbers import counted, score
-from olaf.outcome import Exit
+from olaf.processes.lines import Control
+from olaf.values.numbers import counted, score
 
 Verdict = tuple[str, str, Exit]
 """Why a run ends: (kind, sentence, exit code)."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from olaf import numbers
 from olaf.jobs.supervisor import Occurrence, Said
-from olaf.lines import PROGRESS
+from olaf.processes.lines import PROGRESS
+from olaf.values import numbers
 
 SLOWEST = 10.0
 """A step may take this many times as long as the slowest one so far."""

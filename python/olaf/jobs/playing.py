@@ -9,9 +9,9 @@ import traceback
 from collections.abc import Iterator
 from typing import Any
 
+from olaf.errors.outcome import Exit, RunError
 from olaf.jobs.faults import end_with_fault
-from olaf.lines import Control, Reporter
-from olaf.outcome import Exit, RunError
+from olaf.processes.lines import Control, Reporter
 
 ALIVE_S = 2.0
 """Seconds between two signs of life of a worker that has nothing else to say."""

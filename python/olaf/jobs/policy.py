@@ -6,9 +6,9 @@ from pathlib import Path
 
 from olaf import extras
 from olaf._olaf import parse_rate
+from olaf.errors.usage import ConfigurationError
 from olaf.jobs.admission import Policy
 from olaf.jobs.reality import Declared, own_mismatches
-from olaf.usage import ConfigurationError
 
 
 def policy_of(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from olaf.jobs.supervisor import Printed
-from olaf.numbers import counted
+from olaf.values.numbers import counted
 
 FOLDER = "output"
 """Folder in the run's folder with a file for each process that has printed something."""

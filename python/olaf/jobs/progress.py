@@ -17,7 +17,7 @@ from olaf.jobs.instruments import Gathered
 from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import Ended, Occurrence, Printed, Said, Started
 from olaf.jobs.warnings import ENDLESS, ENDLESS_STEPS, Heard, Watch, endless
-from olaf.lines import clock_here
+from olaf.processes.lines import clock_here
 
 __all__ = [
     "Cluster",

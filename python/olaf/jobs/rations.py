@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from olaf.jobs.supervisor import Ended, Occurrence, Said, Started
-from olaf.lines import PROGRESS
+from olaf.processes.lines import PROGRESS
 
 WORKER = "worker"
 """First word of a worker's name."""

@@ -20,10 +20,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from tomlkit.items import Table
 
-from olaf import units
+from olaf.errors.usage import ConfigurationError
 from olaf.jobs.section import Explained, NoneIs, Section
 from olaf.jobs.settings import Settings
-from olaf.usage import ConfigurationError
+from olaf.values import units
 
 Tables = dict[str, Any]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from olaf.numbers import counted, duration
+from olaf.values.numbers import counted, duration
 
 FEWEST_UPDATES = 20
 """Updates of a worker over which its interval is measured; fewer say little."""

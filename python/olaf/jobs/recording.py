@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+from olaf.errors.outcome import Exit, RunError
 from olaf.jobs.progress import Progress
-from olaf.outcome import Exit, RunError
 
 COLUMNS = ("t_ns", "cluster", "worker", "seq", "reward", "bytes")
 

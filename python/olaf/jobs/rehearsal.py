@@ -15,13 +15,13 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from olaf.errors.outcome import Exit, RunError
 from olaf.jobs import forking, words
 from olaf.jobs.attached import command
 from olaf.jobs.section import Section
 from olaf.jobs.settings import Settings, WorkerSettings
 from olaf.jobs.supervisor import Ended, Printed, Program, Said, Supervisor
-from olaf.lines import Control
-from olaf.outcome import Exit, RunError
+from olaf.processes.lines import Control
 from olaf.rl import process_environment
 
 NAME = "rehearsal"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from olaf.jobs.playing import made
-from olaf.lines import Reporter
+from olaf.processes.lines import Reporter
 
 
 def run_rehearsal(told: Mapping[str, Any], reporter: Reporter) -> None:

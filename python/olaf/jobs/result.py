@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from olaf.files.modelfile import BEST
 from olaf.jobs.evaluation import best_of
 from olaf.jobs.limits import goal_of
 from olaf.jobs.progress import Progress
 from olaf.jobs.settings import Settings
 from olaf.jobs.training import Outcome
-from olaf.modelfile import BEST
 from olaf.rl.packed import shown
 
 Result = dict[str, Any]
@@ -198,7 +198,7 @@ def _name_parts(outcome: Outcome) -> None:
     ]
     if not layout or not outcome.model_file.exists():
         return
-    from olaf.modelfile import write_named
+    from olaf.files.modelfile import write_named
 
     write_named(outcome.model_file, outcome.model_file, layout)
 

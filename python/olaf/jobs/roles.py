@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from olaf.keyfile import with_key
-from olaf.lines import Control, Reporter, clock_here
-from olaf.outcome import configuring, failure_of
-from olaf.serving import POLL_S, pass_on, serve
+from olaf.errors.outcome import configuring, failure_of
+from olaf.files.keyfile import with_key
+from olaf.processes.lines import Control, Reporter, clock_here
+from olaf.processes.serving import POLL_S, pass_on, serve
 
 if TYPE_CHECKING:
     pass
@@ -148,7 +148,7 @@ class WorkerJob:
     begins_together: bool = False
     """Wait after the join until the parent says ``begin``, see `olaf.jobs.beginning`."""
     rationed: bool = False
-    """Push only as many updates as the parent allows (``updates N``, see `olaf.lines`)."""
+    """Push only as many updates as the parent allows: ``updates N`` of `olaf.processes.lines`."""
     steps_of_run: int | None = None
     """Environment steps of all workers at the start, for the schedule of the learning rate; the
     parent tells of more. None: the worker counts its own."""

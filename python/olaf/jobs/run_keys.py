@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from olaf.errors.outcome import Exit, RunError
+from olaf.errors.usage import ConfigurationError
+from olaf.files.keyfile import key_file
 from olaf.jobs.settings import Settings
-from olaf.keyfile import key_file
-from olaf.outcome import Exit, RunError
-from olaf.usage import ConfigurationError
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 

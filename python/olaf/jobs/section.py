@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ConfigDict, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from olaf.united import United
+from olaf.values.united import United
 
 
 class NoneIs:

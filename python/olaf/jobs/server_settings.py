@@ -7,11 +7,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from olaf.defaults import SERVER
+from olaf.files.keyfile import key_files
 from olaf.jobs.fields import Address, OffClip, OffInt, OffText
 from olaf.jobs.section import Section
 from olaf.jobs.tenant_settings import TenantSettings
-from olaf.keyfile import key_files
+from olaf.values.defaults import SERVER
 
 
 class ServerSettings(Section):

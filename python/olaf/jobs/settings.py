@@ -1,7 +1,7 @@
 """The configuration of a job and of each role: typed, checked once, each field explained.
 
 A file has times, sizes and rates with their units (``silent_after = "2s"``). A field holds a plain
-number, in the unit at the end of its name (``silent_after_ms``). See `olaf.units`.
+number, in the unit at the end of its name (``silent_after_ms``). See `olaf.values.units`.
 `olaf.jobs.reading` reads files and overrides.
 """
 
@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from olaf.defaults import SUMMING, SWITCH, WORKER
+from olaf.files.keyfile import key_files
 from olaf.jobs import queues
 from olaf.jobs.fields import Address, OffClip, OffFloat, OffInt, OffRate, OffText
 from olaf.jobs.place_settings import RaySettings, SlurmSettings
@@ -40,9 +40,9 @@ from olaf.jobs.sums_settings import (
 from olaf.jobs.tcp_settings import TcpSettings, check_transport
 from olaf.jobs.tenant_settings import TenantSettings
 from olaf.jobs.train_settings import TrainSettings
-from olaf.keyfile import key_files
 from olaf.rl.learner import LearnerConfig, LearnerError
 from olaf.rl.worker_loop import LoopConfig
+from olaf.values.defaults import SUMMING, SWITCH, WORKER
 
 LARGEST_ID = 2**32 - 2
 """Largest id: ids have 32 bits on the wire, and the last one means all workers."""

@@ -1,7 +1,7 @@
 """The result of a comparison: means by arm, ratios paired by seed, and the verdict from them.
 
-A ratio has an interval from five seeds on (`olaf.intervals`). The bootstrap draws the runs of the
-baseline and of our queue together, so that the interval contains the spread of both.
+A ratio has an interval from five seeds on (`olaf.statistics.intervals`). The bootstrap draws the
+runs of the baseline and of our queue together, so that the interval contains the spread of both.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from olaf import intervals
-from olaf.intervals import ENOUGH, Interval
 from olaf.jobs.comparison import PLAIN_QUEUES, PUSH_LESS_OFTEN, TCP, arm_of, carried
-from olaf.numbers import counted, score
+from olaf.statistics import intervals
+from olaf.statistics.intervals import ENOUGH, Interval
+from olaf.values.numbers import counted, score
 
 Result = Mapping[str, Any]
 Results = Sequence[Result]

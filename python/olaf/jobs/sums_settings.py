@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from olaf.defaults import SUMMING
 from olaf.jobs.fields import Address, OffInt, OffRate
 from olaf.jobs.section import NoneIs, Section
+from olaf.values.defaults import SUMMING
 
 REDUCE = SUMMING["reduce"]
 ISWITCH = SUMMING["iswitch"]

@@ -24,10 +24,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Self
 
+from olaf.errors.outcome import Exit
 from olaf.jobs import forking
 from olaf.jobs.backoff import STEADY_S, Backoff
 from olaf.jobs.processes import Executed, Process
-from olaf.outcome import Exit
 
 HERE = "<here>"
 """Placeholder in a first line for the address of the child's machine."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from olaf.errors.outcome import Exit, RunError
 from olaf.jobs.beginning import Beginning
 from olaf.jobs.evaluating import EVALUATOR, Evaluating
 from olaf.jobs.hearing import Hearing
@@ -29,15 +30,14 @@ from olaf.jobs.server_settings import ServerSettings
 from olaf.jobs.settings import LeafSettings, Settings, SwitchSettings
 from olaf.jobs.supervisor import HERE, Ended, Occurrence, Program, Said, Supervisor
 from olaf.jobs.tcp_told import relay_told, server_told, worker_told
-from olaf.lines import PROGRESS, Control
-from olaf.outcome import Exit, RunError
+from olaf.processes.lines import PROGRESS, Control
 from olaf.rl import process_environment
 
 AGES_S = 1.0
 """Time limit for the final reading of the ages, in seconds."""
 
 CHECKPOINT = "checkpoint.npz"
-"""Name of the server's checkpoint in the run's folder, see `olaf.modelfile`."""
+"""Name of the server's checkpoint in the run's folder, see `olaf.files.modelfile`."""
 
 CHECKPOINT_EVERY_MS = 10_000
 """Default interval in milliseconds between the server's checkpoints in a run."""

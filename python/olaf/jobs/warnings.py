@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from olaf.numbers import percent, short
+from olaf.values.numbers import percent, short
 
 TURNS = 20
 """Turns of each worker over which a number is averaged, and that a rule waits before it judges."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from olaf.defaults import SUMMING
 from olaf.jobs.supervisor import Ended, Started
-from olaf.numbers import counted, score
+from olaf.values.defaults import SUMMING
+from olaf.values.numbers import counted, score
 
 _SENTENCES = {
     "ready": "plays {environment} with {parameters:parameter}",

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from rich.console import Group
 from rich.table import Table
 
-from olaf.intervals import ENOUGH
 from olaf.jobs.comparison import arm_of
-from olaf.numbers import counted, number
 from olaf.report import page, plots, tables
+from olaf.statistics.intervals import ENOUGH
+from olaf.values.numbers import counted, number
 
 Record = Mapping[str, Any]
 Text = Callable[[float | None], str]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from olaf.drawing.inline import draw, thinned
 from olaf.drawing.style import SERIES
-from olaf.numbers import score
+from olaf.values.numbers import score
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from olaf import numbers
 from olaf.jobs.instruments import SUCCESS
 from olaf.report import evaluations, plots, tables
 from olaf.report.learning_plots import learning_plots
 from olaf.report.page_style import CSS
+from olaf.values import numbers
 
 Record = Mapping[str, Any]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from olaf.drawing.inline import draw, thinned
 from olaf.drawing.style import INK, SERIES
 from olaf.jobs.comparison import arm_of
-from olaf.numbers import counted
+from olaf.values.numbers import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,10 +17,10 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Self, cast
 
+from olaf.errors.outcome import Exit, RunError
 from olaf.jobs.evaluation import Evaluation
 from olaf.jobs.instruments import INSTRUMENTS, SUCCESS
 from olaf.jobs.progress import Episode, Happening, Progress, Sample
-from olaf.outcome import Exit, RunError
 
 TAGS: Mapping[str, str] = {
     "train/reward": "mean reward of the last `train.reward_window` training episodes",

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from olaf.jobs.instruments import phrases
-from olaf.numbers import counted, duration, number, percent, rate, score
 from olaf.report.evaluations import measure
+from olaf.values.numbers import counted, duration, number, percent, rate, score
 
 Result = Mapping[str, Any]
 

@@ -3,7 +3,7 @@
 ``learner`` defines the interface of a learner, ``ppo_numpy`` is the embedded learner, ``ppo_torch``
 the learner for users' own networks, ``ppo_recurrent`` the same with a memory. ``worker_loop``
 connects a learner to the network, ``baseline`` runs the same learners without a network.
-``local_job`` runs a whole job in virtual time over the real switch and server, and ``compute``
+``virtual_job`` runs a whole job in virtual time over the real switch and server, and ``compute``
 gives the lengths of turns there.
 
 ``environments`` makes environments by name (``packed`` those given as objects, ``own`` the user's

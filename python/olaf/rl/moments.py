@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from olaf.modelfile import OBSERVATIONS, REWARDS
+from olaf.files.modelfile import OBSERVATIONS, REWARDS
 from olaf.rl.learner import LearnerConfig, LearnerError, Parts
 from olaf.rl.spaces import Spaces
 

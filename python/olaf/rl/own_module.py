@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from olaf.errors.telling import tell
 from olaf.rl.learner import LearnerConfig, LearnerError
 from olaf.rl.own import described, import_own
 from olaf.rl.spaces import Spaces
-from olaf.telling import tell
 
 
 def made_by(path: str, spaces: Spaces) -> Any:

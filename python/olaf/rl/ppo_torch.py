@@ -27,10 +27,10 @@ except ModuleNotFoundError as missing:
     told = extras.missing(missing.name, extra="torch", what="learner = 'torch'")
     raise LearnerError(f"{told}, or take learner = 'numpy'") from missing
 
+from olaf.memory.staging import Staging
 from olaf.rl.networks import ActorCritic, Network
 from olaf.rl.own_module import checked, made_by
 from olaf.rl.torch_loss import make_loss
-from olaf.staging import Staging
 
 
 class TorchLearner(NumpyLearner):

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from olaf.machine import processor
+from olaf.processes.machine import processor
 from olaf.rl import process_environment
 from olaf.rl.compute import Compute
 from olaf.rl.learner import LearnerConfig

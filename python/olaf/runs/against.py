@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from olaf.errors.outcome import Exit, RunError
 from olaf.jobs.settings import Settings
-from olaf.lines import Control
-from olaf.outcome import Exit, RunError
+from olaf.processes.lines import Control
 from olaf.runs import folder as folders
 from olaf.runs.folder import Hold
 from olaf.runs.journal import read_journal

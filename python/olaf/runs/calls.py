@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from olaf.jobs.evaluation import Evaluation, Played, best_of
 from olaf.jobs.progress import Happening, Progress
-from olaf.lines import Control
+from olaf.processes.lines import Control
 
 MOST = 1000
 """Most evaluations that wait for their call."""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from olaf.numbers import counted
 from olaf.rl.checking import Copy
 from olaf.rl.copies import Masks, close_all, mask_of
 from olaf.rl.environments import make_environment
 from olaf.rl.seeding import seed_everything
 from olaf.rl.spaces import Spaces
+from olaf.values.numbers import counted
 
 if TYPE_CHECKING:
     from olaf.runs.filming import Camera

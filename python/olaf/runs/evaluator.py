@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from olaf.errors.outcome import Exit, RunError
 from olaf.jobs.attached import run
-from olaf.lines import Control, Reporter
-from olaf.outcome import Exit, RunError
+from olaf.processes.lines import Control, Reporter
 
 PURPOSE = int.from_bytes(b"evaluation")
 """Sets the seeds of evaluations apart from all seeds of training."""
@@ -61,7 +61,7 @@ def run_evaluator(told: Mapping[str, Any], reporter: Reporter, control: Control)
 
 def evaluate(learner: Any, file: Path, told: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """The scores of the model in ``file``, greedy and sampled, on the same episodes each time."""
-    from olaf.modelfile import put_into, read_model
+    from olaf.files.modelfile import put_into, read_model
     from olaf.runs.evaluation import play, score
 
     saved = read_model(file)

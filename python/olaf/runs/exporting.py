@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olaf import extras
-from olaf.checkpoint import Checkpoint
-from olaf.modelfile import OBSERVATIONS, REWARDS, put_into, read_model, write_model
-from olaf.outcome import Exit, RunError
+from olaf.errors.outcome import Exit, RunError
+from olaf.files.checkpoint import Checkpoint
+from olaf.files.modelfile import OBSERVATIONS, REWARDS, put_into, read_model, write_model
 from olaf.rl.moments import LIMIT
 
 KINDS = {"onnx": ".onnx", "torchscript": ".pt", "npz": ".npz"}

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from olaf import extras
-from olaf.outcome import Exit, RunError
+from olaf.errors.outcome import Exit, RunError
 
 FRAMES_PER_S = 30
 

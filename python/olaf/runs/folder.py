@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from olaf.outcome import Exit, RunError
+from olaf.errors.outcome import Exit, RunError
 from olaf.rl.packed import FILE as ENVIRONMENT
 from olaf.rl.packed import shown
 

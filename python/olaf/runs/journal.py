@@ -18,9 +18,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from olaf.errors.outcome import Exit, RunError
 from olaf.jobs.evaluation import Evaluation
 from olaf.jobs.progress import Earlier, Episode, Happening, Progress, Sample
-from olaf.outcome import Exit, RunError
 
 FILE = "history.jsonl"
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from olaf import checkpoint
-from olaf.modelfile import BEST, CHECKPOINT, MODEL, normalises, put_into
-from olaf.outcome import Exit, RunError
+from olaf.errors.outcome import Exit, RunError
+from olaf.files import checkpoint
+from olaf.files.modelfile import BEST, CHECKPOINT, MODEL, normalises, put_into
 
 if TYPE_CHECKING:
     from olaf.jobs.settings import Settings

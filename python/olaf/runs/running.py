@@ -8,7 +8,7 @@ from __future__ import annotations
 from olaf.jobs import forking
 from olaf.jobs.settings import Settings
 from olaf.jobs.training import Command, olaf_command
-from olaf.lines import Control
+from olaf.processes.lines import Control
 from olaf.runs.session import Observe, Run, Session, Then, begin, go_on
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from olaf.errors.outcome import Exit, RunError
+from olaf.files.modelfile import CHECKPOINT, normalises, read_model
 from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.settings import Settings
 from olaf.jobs.training import Command, Observer, Outcome, olaf_command
-from olaf.lines import Control
-from olaf.modelfile import CHECKPOINT, normalises, read_model
-from olaf.outcome import Exit, RunError
+from olaf.processes.lines import Control
 from olaf.runs import folder as folders
 from olaf.runs.folder import Hold
 from olaf.runs.journal import FILE as JOURNAL

@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from olaf.errors.outcome import Exit, RunError
 from olaf.jobs.progress import Earlier
 from olaf.jobs.reading import FOLLOWING, read_settings, write_toml
 from olaf.jobs.settings import Settings
-from olaf.outcome import Exit, RunError
 from olaf.runs.journal import FILE, read_journal
 from olaf.runs.kept_environment import moved_environment
 

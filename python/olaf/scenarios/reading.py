@@ -8,9 +8,9 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from olaf import units
+from olaf.errors.usage import ConfigurationError
 from olaf.jobs.reading import parse_override
-from olaf.usage import ConfigurationError
+from olaf.values import units
 
 Scenario: TypeAlias = dict[str, Any]
 """Tables of a scenario. Only the core checks their contents, when it runs them."""
@@ -22,7 +22,7 @@ AMOUNTS = {
     "answers": ("delay_ns", "active_ns"),
     "control": ("threshold_ns", "retry_ns"),
 }
-"""For each table, the keys that hold a time, a size or a rate: see `olaf.units`."""
+"""For each table, the keys that hold a time, a size or a rate: see `olaf.values.units`."""
 
 
 def read(file: Path) -> Scenario:

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from olaf.errors.usage import ConfigurationError
 from olaf.scenarios.outcome import Outcome
 from olaf.scenarios.reading import Scenario
-from olaf.usage import ConfigurationError
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pydantic import BaseModel, ConfigDict
 
 from olaf.scenarios.outcome import Cluster, Fates, Outcome, Switch
-from olaf.spread import Spread
+from olaf.statistics.spread import Spread
 
 NS_PER_MS = 1e6
 

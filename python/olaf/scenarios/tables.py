@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from olaf.numbers import counted, percent, short
+from olaf.values.numbers import counted, percent, short
 
 if TYPE_CHECKING:
     from olaf.scenarios.summary import GroupSummary, Summary
-    from olaf.spread import Spread
+    from olaf.statistics.spread import Spread
 
 
 def tables(summary: Summary) -> Iterator[tuple[str, Table]]:

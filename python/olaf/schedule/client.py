@@ -11,8 +11,8 @@ from typing import Any, Self
 
 import httpx
 
-from olaf.outcome import Exit, RunError
-from olaf.usage import ConfigurationError
+from olaf.errors.outcome import Exit, RunError
+from olaf.errors.usage import ConfigurationError
 
 DEFAULT_URL = "http://127.0.0.1:7070"
 URL_VARIABLE = "OLAF_SCHEDULE_URL"

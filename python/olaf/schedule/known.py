@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from olaf._olaf import tree_gain
+from olaf.errors.usage import ConfigurationError
 from olaf.schedule.reading import read_pattern
-from olaf.usage import ConfigurationError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from olaf import _olaf
+from olaf.errors.usage import ConfigurationError
 from olaf.schedule.sharing import SharingCluster, SharingJob, pattern_of
-from olaf.usage import ConfigurationError
 
 
 def predicted(file: Path, cluster: SharingCluster, policy: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from olaf.usage import ConfigurationError
+from olaf.errors.usage import ConfigurationError
 
 BUNDLED = Path(__file__).parent / "patterns"
 """The patterns that come with Olaf; ``olaf schedule record`` makes others."""

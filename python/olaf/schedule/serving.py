@@ -23,7 +23,8 @@ from typing import Any
 import uvicorn
 
 from olaf._olaf import Allocator, LogFilter
-from olaf.outcome import Exit, RunError
+from olaf.errors.outcome import Exit, RunError
+from olaf.errors.usage import ConfigurationError
 from olaf.schedule import words
 from olaf.schedule.api import application
 from olaf.schedule.connections import connections_in
@@ -34,7 +35,6 @@ from olaf.schedule.places import MOST_CONNECTIONS, Places, most_connections
 from olaf.schedule.reading import BUNDLED
 from olaf.schedule.store import Store
 from olaf.schedule.worth import Worth, united
-from olaf.usage import ConfigurationError
 
 MOST_LISTENERS = 2048
 MOST_ACCEPTED = 16

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from olaf.errors.usage import ConfigurationError
 from olaf.schedule.sharing import SharingCluster
-from olaf.usage import ConfigurationError
 
 NEVER = 2**63
 """The end of an all-reduce whose end is in no log."""

@@ -15,12 +15,12 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from olaf.defaults import SHARING
-from olaf.keyfile import key_file
+from olaf.errors.usage import ConfigurationError
+from olaf.files.keyfile import key_file
 from olaf.schedule.reading import read_pattern
 from olaf.schedule.simulation import Network
-from olaf.united import United
-from olaf.usage import ConfigurationError
+from olaf.values.defaults import SHARING
+from olaf.values.united import United
 
 MS_NS = 1_000_000
 """Nanoseconds of a millisecond."""

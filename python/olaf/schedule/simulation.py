@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from olaf.errors.usage import ConfigurationError
 from olaf.schedule.reading import Job, Pattern
-from olaf.united import United
-from olaf.usage import ConfigurationError
+from olaf.values.united import United
 
 SLICE_S = 0.1
 """Virtual time of one call of the core, between two checks for Ctrl-C."""

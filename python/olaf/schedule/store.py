@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from olaf._olaf import Allocator
-from olaf.outcome import Exit, RunError
+from olaf.errors.outcome import Exit, RunError
+from olaf.errors.usage import ConfigurationError
 from olaf.schedule.worth import Worth
-from olaf.usage import ConfigurationError
 
 APPLICATION = 0x4F6C6166
 """``Olaf`` in ASCII: tells our files from other programs'."""

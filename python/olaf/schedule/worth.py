@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from olaf.errors.usage import ConfigurationError
 from olaf.schedule.known import NETWORK
-from olaf.usage import ConfigurationError
 
 SAID = {"bytes_per_second": "--bandwidth", "speedup_millis": "--speedup", "latency_ns": "latency"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from olaf.serving import run_attached
+from olaf.processes.serving import run_attached
 from olaf.tcp.roles import run_relay
 
 if __name__ == "__main__":

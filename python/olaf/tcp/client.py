@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from olaf.outcome import Exit, RunError
+from olaf.errors.outcome import Exit, RunError
 from olaf.tcp import frames
 from olaf.tcp.frames import (
     NOTHING_APPLIED,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from olaf.lines import Control, Reporter
-from olaf.serving import serve
+from olaf.processes.lines import Control, Reporter
+from olaf.processes.serving import serve
 
 
 def run_tcp_server(told: Mapping[str, Any], reporter: Reporter, control: Control) -> None:

@@ -10,8 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from olaf.defaults import SERVER
 from olaf.tcp.frames import Lanes
+from olaf.values.defaults import SERVER
 
 
 @dataclass(frozen=True)

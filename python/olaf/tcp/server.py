@@ -68,7 +68,7 @@ class TcpServer(TcpEndpoint):
         self._failed = False
         file = Path(config.checkpoint) if config.checkpoint else None
         if file is not None and file.exists() and not config.fresh:
-            from olaf.modelfile import read_model
+            from olaf.files.modelfile import read_model
 
             saved = read_model(file)
             self._job.restore(saved.version, saved.parameters)
@@ -91,7 +91,7 @@ class TcpServer(TcpEndpoint):
 
     def save(self, file: Path) -> None:
         """Write the model, if there is one. Raises OSError."""
-        from olaf.modelfile import write_model
+        from olaf.files.modelfile import write_model
 
         with self._lock:
             version, weights = self._job.version, self._job.weights

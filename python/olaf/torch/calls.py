@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 
 if TYPE_CHECKING:
-    from olaf.collective import Op, SumConnection
+    from olaf.sums.collective import Op, SumConnection
     from olaf.torch.work import Pending
 
 ALL_REDUCE, BROADCAST = "all_reduce", "broadcast"

@@ -8,12 +8,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from olaf._olaf import OlafError
-from olaf.collective import connect_sum
+from olaf.sums.collective import connect_sum
 from olaf.torch.distributed import Store, dist
 from olaf.torch.options import MAX_JOB, Settings
 
 if TYPE_CHECKING:
-    from olaf.collective import SumConnection
+    from olaf.sums.collective import SumConnection
 
 
 def connect(

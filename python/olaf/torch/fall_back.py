@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from olaf import callbacks
+from olaf.processes import callbacks
 from olaf.torch.calls import ALL_REDUCE, BROADCAST, MAX, MEAN, MIN, SUM, Call
 from olaf.torch.distributed import Gloo, Store, dist
 from olaf.torch.failing import blame, of_the_program
 from olaf.torch.lane import Lane
 
 if TYPE_CHECKING:
-    from olaf.collective import SumConnection
+    from olaf.sums.collective import SumConnection
 
 LOOK_EVERY_S = 0.25
 """Time between two looks at the flag."""

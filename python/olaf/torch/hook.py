@@ -19,7 +19,7 @@ from olaf.torch.staging import Staging
 from olaf.torch.work import Pending, Queued, SumWork
 
 if TYPE_CHECKING:
-    from olaf.collective import SumConnection
+    from olaf.sums.collective import SumConnection
 
 
 @dataclass

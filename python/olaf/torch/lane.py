@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from olaf import callbacks
+from olaf.processes import callbacks
 
 Task = Callable[[], object]
 

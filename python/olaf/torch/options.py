@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from olaf.protocols import PROTOCOLS
+from olaf.sums.protocols import PROTOCOLS
 
 GLOO = "gloo"
 TRUE, FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")

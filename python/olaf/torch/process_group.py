@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
-from olaf.protocols import PROTOCOLS
+from olaf.sums.protocols import PROTOCOLS
 from olaf.torch import calls
 from olaf.torch.connecting import connect
 from olaf.torch.distributed import Gloo, Store, Work, dist
@@ -28,7 +28,7 @@ from olaf.torch.options import Settings, settings
 from olaf.torch.sums import Sums
 
 if TYPE_CHECKING:
-    from olaf.collective import Op
+    from olaf.sums.collective import Op
 
 NAME = "olaf"
 

@@ -18,7 +18,7 @@ from olaf.torch.staging import Staging
 from olaf.torch.work import Pending, Queued, SumWork
 
 if TYPE_CHECKING:
-    from olaf.collective import Op, SumConnection
+    from olaf.sums.collective import Op, SumConnection
     from olaf.torch.fall_back import FallBack
 
 SMALL_BYTES = 64 << 10

@@ -16,7 +16,7 @@ from olaf.torch.distributed import dist
 
 
 class Pending(Protocol):
-    """An operation under way; `olaf.collective.SumFuture` is one."""
+    """An operation under way; `olaf.sums.collective.SumFuture` is one."""
 
     def wait(self, timeout_s: float | None = None) -> Any: ...  # noqa: D102
     def done(self) -> bool: ...  # noqa: D102

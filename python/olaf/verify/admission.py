@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Literal
 
-from olaf.usage import ConfigurationError
+from olaf.errors.usage import ConfigurationError
 from olaf.verify.fitting import Asked, Suggestion, joined, objectives_of, reach_of, search
 from olaf.verify.portfolio import Portfolio, Says
 from olaf.verify.spec import ClusterSpec, Spec

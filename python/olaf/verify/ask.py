@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from olaf.outcome import Exit, RunError
-from olaf.usage import ConfigurationError
+from olaf.errors.outcome import Exit, RunError
+from olaf.errors.usage import ConfigurationError
 from olaf.verify.instance import Kind
 from olaf.verify.reading import read
 from olaf.verify.spec import ClusterSpec, ObjectiveSpec, Spec, names_of

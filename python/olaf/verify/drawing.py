@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from olaf import extras
 from olaf.drawing.style import COLOURS, PAGE, PAGE_INK
-from olaf.usage import ConfigurationError
+from olaf.errors.usage import ConfigurationError
 from olaf.verify.instance import Kind
 from olaf.verify.schedule import Run, lost_of, mean_peak, on_ticks
 from olaf.verify.verdict import Answer, Verdict

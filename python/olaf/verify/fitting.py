@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from olaf.usage import ConfigurationError
+from olaf.errors.usage import ConfigurationError
 from olaf.verify.instance import Instance, Kind, Objective
 from olaf.verify.portfolio import Portfolio
 from olaf.verify.reading import checked

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from olaf import units
-from olaf.usage import ConfigurationError
+from olaf.errors.usage import ConfigurationError
+from olaf.values import units
 from olaf.verify.spec import ClusterSpec, Spec
 
 T = TypeVar("T", bound=BaseModel)

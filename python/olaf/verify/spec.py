@@ -1,8 +1,8 @@
 """A SPEC.toml: clusters, a queue, transmission control, and objectives.
 
 Times are milliseconds with at most three decimals. A file may write them with their unit
-(`olaf.units`): ``interval = "12ms"`` is ``interval_ms = 12``. Keys name the paper's symbol if there
-is one (OLAF §5 and Table 4).
+(`olaf.values.units`): ``interval = "12ms"`` is ``interval_ms = 12``. Keys name the paper's symbol
+if there is one (OLAF §5 and Table 4).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from olaf.united import United
-from olaf.units import key_of
+from olaf.values.united import United
+from olaf.values.units import key_of
 from olaf.verify.instance import Hears, Kind, Ties
 
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from olaf.drawing.braille import curve
-from olaf.numbers import number
+from olaf.values.numbers import number
 from olaf.verify.drawing import sawtooth
 from olaf.verify.schedule import longest_gap, mean_age, mean_peak, on_ticks, peaks
 from olaf.verify.verdict import Verdict

@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor, gcd
 
-from olaf.usage import ConfigurationError
+from olaf.errors.usage import ConfigurationError
 from olaf.verify.instance import Control, Instance, Kind, Objective, Sender, Ties
 from olaf.verify.rounding import Exact, Rounded, best, rounded
 from olaf.verify.spec import LIMIT_KEYS, ObjectiveSpec, Spec, names_of

@@ -8,13 +8,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from olaf.errors.usage import ConfigurationError
 from olaf.jobs.settings import Settings
 from olaf.jobs.training import worker_job
 from olaf.rl.learner import LearnerConfig
-from olaf.rl.local_job import JobConfig, Link
 from olaf.rl.recorded import Recorded
+from olaf.rl.virtual_job import JobConfig, Link
 from olaf.rl.worker_loop import LoopConfig
-from olaf.usage import ConfigurationError
 
 ALONE = 0
 """Stands for one machine without a network, in a list of numbers of machines."""

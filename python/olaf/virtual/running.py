@@ -14,13 +14,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from olaf.drawing.inline import thinned
+from olaf.errors.outcome import Exit, RunError
 from olaf.jobs.accounts import Accounts, settle
 from olaf.jobs.incarnation import Incarnation
-from olaf.outcome import Exit, RunError
 from olaf.rl import process_environment
 from olaf.rl.learner import LearnerConfig, LearnerError
-from olaf.rl.local_job import Alone, LocalJob, Outcome
 from olaf.rl.recorded import record
+from olaf.rl.virtual_job import Alone, LocalJob, Outcome
 from olaf.virtual.plan import ALONE, Plan
 
 DRAIN_NS = 5_000_000_000

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from olaf.intervals import ENOUGH, RESAMPLES, expanded_tail
+from olaf.statistics.intervals import ENOUGH, RESAMPLES, expanded_tail
 from olaf.virtual.plan import ALONE
 from olaf.virtual.running import Run
 
@@ -129,9 +129,10 @@ def speed_up(
 ) -> tuple[float | None, float | None, float | None]:
     """Ratio of medians, and its interval over independent resamples of the seeds of both.
 
-    As in `olaf.intervals` the percentiles are moved outwards for few seeds. A time is infinite if
-    the target was not reached. Infinite results and NaN become None: the ratio if an arm's median
-    never reached the target, and an end of the interval if the resamples beyond it did not.
+    As in `olaf.statistics.intervals` the percentiles are moved outwards for few seeds. A time is
+    infinite if the target was not reached. Infinite results and NaN become None: the ratio if an
+    arm's median never reached the target, and an end of the interval if the resamples beyond it
+    did not.
     """
     rng = np.random.default_rng(0)
     above, below = np.array(alone, float), np.array(times, float)

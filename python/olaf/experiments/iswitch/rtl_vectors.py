@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from olaf.errors.outcome import RunError
 from olaf.experiments import hardware
-from olaf.outcome import RunError
 
 TOP = "iswitch_accelerator"
 

@@ -19,9 +19,9 @@ from typing import Annotated, Any
 
 from pydantic import PlainSerializer, PlainValidator
 
+from olaf.errors.usage import ConfigurationError
 from olaf.schedule.mixes import Mix, draw
 from olaf.schedule.reading import BUNDLED, Job, Pattern, read_jobs, read_pattern
-from olaf.usage import ConfigurationError
 
 VARIABLE = "OLAF_MINA_DATA"
 AUTHORS = "8f94e6637fbb7cad213e5f68672a8a73337742c1b89485f5ff6e3b0f7e421aab"

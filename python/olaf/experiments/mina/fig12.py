@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from olaf import machine
+from olaf.errors.outcome import RunError
 from olaf.experiments import (
     Baseline,
     Bound,
@@ -26,7 +26,7 @@ from olaf.experiments import (
     Task,
 )
 from olaf.experiments.mina.measuring import Given, Sharing
-from olaf.outcome import RunError
+from olaf.processes import machine
 
 POLICIES: dict[Sharing, str] = {"greedy": "greedy", "mina": "MINA's rule", "plan": "ours"}
 GOOD = 0.95

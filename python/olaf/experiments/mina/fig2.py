@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
+from olaf.errors.outcome import RunError
 from olaf.experiments import Baseline, Chart, Result, Row, Series, Spread, Task
 from olaf.experiments.mina.measuring import Given, run_with_lines
-from olaf.outcome import RunError
 from olaf.schedule.mixes import Mix, draw
 from olaf.schedule.simulation import Outcome
 

@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from olaf import machine
+from olaf.errors.outcome import RunError
 from olaf.experiments import Parameters, Spread
 from olaf.experiments.catalog import Says
 from olaf.experiments.mina.data import Data, DataChoice
-from olaf.outcome import RunError
+from olaf.processes import machine
 from olaf.schedule.mixes import Mix
 from olaf.schedule.reading import Job
 from olaf.schedule.simulation import (

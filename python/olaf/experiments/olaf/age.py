@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from olaf import _olaf, experiments
+from olaf.errors.outcome import RunError
 from olaf.experiments import (
     Baseline,
     Bound,
@@ -29,7 +30,6 @@ from olaf.experiments import (
     Task,
 )
 from olaf.experiments.olaf.least_age import Exact, least_age
-from olaf.outcome import RunError
 
 QUEUES = ("fifo", "olaf", "freshest")
 Sized: TypeAlias = dict[tuple[int, str], list[tuple[float, float]]]

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from olaf import _olaf
-from olaf.outcome import RunError
+from olaf.errors.outcome import RunError
 
 Order = Literal["rounds", "lockstep", "random"]
 

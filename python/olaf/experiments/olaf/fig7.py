@@ -13,9 +13,9 @@ from typing import Any
 from pydantic import Field
 
 from olaf import experiments
+from olaf.errors.outcome import Exit, RunError
 from olaf.experiments import Baseline, Bound, Chart, Result, Row, Spread, Task
 from olaf.experiments.training import band
-from olaf.outcome import Exit, RunError
 
 QUEUES = ("fifo", "olaf")
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from olaf import experiments
+from olaf.errors.outcome import Exit, RunError
 from olaf.experiments import Chart, Result, Row, Series, Spread, Task
 from olaf.experiments.benches import measured, program
 from olaf.experiments.processes import Roles
-from olaf.outcome import Exit, RunError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,10 +11,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from olaf import _olaf
+from olaf.errors.outcome import Exit, RunError
 from olaf.experiments.olaf.bursts import Counts, Traffic, mean_age_ns
 from olaf.experiments.olaf.latency import HEADER
 from olaf.experiments.processes import Roles
-from olaf.outcome import Exit, RunError
 
 JOB = 1
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from olaf import _olaf
 from olaf.drawing.charts import Chart
+from olaf.errors.outcome import RunError
 from olaf.experiments import Column, Row, Spread, Table, Task
 from olaf.experiments.hardware import simulated
 from olaf.experiments.olaf import fig6, table1
 from olaf.experiments.olaf.bursts import Counts, Traffic, replay, write_trace
-from olaf.outcome import RunError
 
 QUEUES = ("fifo", "olaf")
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
+from olaf.errors.outcome import Exit, RunError
 from olaf.extras import need
 from olaf.jobs.supervisor import Occurrence, Program, Supervisor
-from olaf.outcome import Exit, RunError
 
 if TYPE_CHECKING:
     from olaf.jobs.settings import Settings

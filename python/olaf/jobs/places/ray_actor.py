@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
+from olaf.errors.outcome import Exit, failure_of
 from olaf.jobs.roles import run_told
 from olaf.jobs.supervisor import HERE
-from olaf.lines import Control, Reporter
-from olaf.outcome import Exit, failure_of
+from olaf.processes.lines import Control, Reporter
 
 MOST_LINES = 100_000
 """Most lines kept for a driver that has stopped reading, so that memory stays bounded."""

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from olaf.errors.outcome import Exit, RunError
 from olaf.jobs.backoff import Backoff
 from olaf.jobs.places.ray_actor import Copy, Heard, RoleActor, Where
 from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import Ended, Occurrence, Printed, Program, Said, Started
-from olaf.outcome import Exit, RunError
 
 HEAR_S = 10.0
 """Seconds that ``hear`` waits for a message; the driver does other work meanwhile."""

@@ -16,11 +16,11 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from olaf.errors.outcome import Exit, RunError
 from olaf.jobs.places.slurm_place import deal, role_names
 from olaf.jobs.reading import write_toml
 from olaf.jobs.run_keys import absolute
 from olaf.jobs.settings import Settings
-from olaf.outcome import Exit, RunError
 
 SUBMIT_S = 60.0
 """Time limit for ``sbatch``, in seconds."""

@@ -13,11 +13,11 @@ import socket
 import subprocess
 from collections.abc import Sequence
 
+from olaf.errors.outcome import Exit, RunError
 from olaf.jobs.place_settings import SlurmSettings
 from olaf.jobs.settings import Settings
 from olaf.jobs.supervisor import LOOPBACK, Program, Supervisor
 from olaf.jobs.train_settings import TrainSettings
-from olaf.outcome import Exit, RunError
 
 ASK_S = 30.0
 """Time limit in seconds for Slurm to expand a list of nodes."""

@@ -11,7 +11,7 @@ import tomllib
 from importlib import resources
 from typing import Any
 
-from olaf.usage import ConfigurationError
+from olaf.errors.usage import ConfigurationError
 
 ENDING = ".toml"
 

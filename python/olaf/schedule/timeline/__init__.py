@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from olaf.errors.usage import ConfigurationError
 from olaf.schedule.timeline.page import page
 from olaf.schedule.timeline.record import Job, Record, Tree, Use, check, read
 from olaf.schedule.timeline.trace import trace
-from olaf.usage import ConfigurationError
 
 __all__ = ["Job", "Record", "Tree", "Use", "check", "page", "read", "trace", "write"]
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from olaf.usage import ConfigurationError
+from olaf.errors.usage import ConfigurationError
 
 LATEST_NS = 2**53 - 1
 """104 days. Later times are not whole nanoseconds in a browser."""

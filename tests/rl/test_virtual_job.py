@@ -13,7 +13,7 @@ from olaf.jobs.accounts import settle
 from olaf.jobs.incarnation import Incarnation
 from olaf.rl.compute import Steady, speeds
 from olaf.rl.learner import LearnerConfig
-from olaf.rl.local_job import Alone, JobConfig, Link, LocalJob, Outcome
+from olaf.rl.virtual_job import Alone, JobConfig, Link, LocalJob, Outcome
 from olaf.rl.worker_loop import LoopConfig
 
 SMALL = JobConfig(

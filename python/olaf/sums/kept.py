@@ -1,4 +1,4 @@
-"""The results that a worker keeps for others (`olaf.second_switch`)."""
+"""The results that a worker keeps for others (`olaf.sums.second_switch`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from olaf.meeting import Result
+from olaf.sums.meeting import Result
 
 STAMP_BYTES = 4 << 20
 """After that many bytes of results the worker looks which of them all workers hold."""

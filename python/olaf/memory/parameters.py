@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from olaf._olaf import Client
-    from olaf.staging import Staging
+    from olaf.memory.staging import Staging
 
 Parts = list[NDArray[np.float32]]
 
@@ -99,7 +99,7 @@ def layout(values: Parameters, parts: Parts) -> str:
 class Scratch:
     """Float32 arrays that are allocated once and reused while their shapes stay the same.
 
-    For tensors of a GPU also their pinned host memory, see `olaf.staging`.
+    For tensors of a GPU also their pinned host memory, see `olaf.memory.staging`.
     """
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class Scratch:
     def staging(self) -> Staging:
         """The pinned buffers, allocated at first use."""
         if self._staging is None:
-            from olaf.staging import Staging
+            from olaf.memory.staging import Staging
 
             self._staging = Staging()
         return self._staging

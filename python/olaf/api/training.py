@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec
 
     from olaf.jobs.settings import Settings
-    from olaf.lines import Control
+    from olaf.processes.lines import Control
     from olaf.runs.calls import Calls, OnEvaluation, OnUpdate, TrainEvaluation
     from olaf.runs.session import Observe, Run
 
@@ -276,7 +276,7 @@ def _resume(
 
 
 def _result(run: Run) -> TrainResult:
-    from olaf.modelfile import BEST
+    from olaf.files.modelfile import BEST
     from olaf.runs.calls import evaluations_of
 
     result = run.result
@@ -355,8 +355,8 @@ def _interruptible(
 
     Meanwhile this thread calls the functions of the caller.
     """
-    from olaf.lines import Control
-    from olaf.outcome import failure_of
+    from olaf.errors.outcome import failure_of
+    from olaf.processes.lines import Control
     from olaf.runs.calls import Calls
 
     control, ended = Control(), threading.Event()
@@ -392,7 +392,7 @@ def _interruptible(
 
 def _public(code: int) -> type[Exception]:
     from olaf._olaf import OlafError, RefusedError, UnreachableError
-    from olaf.outcome import Exit
+    from olaf.errors.outcome import Exit
 
     kinds: dict[int, type[Exception]] = {
         Exit.USAGE: ValueError,

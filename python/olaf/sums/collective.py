@@ -16,17 +16,18 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
-from olaf import callbacks, protocols
-from olaf.keyfile import with_key
-from olaf.views import View, view_of
+from olaf.files.keyfile import with_key
+from olaf.memory.views import View, view_of
+from olaf.processes import callbacks
+from olaf.sums import protocols
 
 if TYPE_CHECKING:
     from typing import Self
 
     from olaf._olaf import SumClient, SumOperation
-    from olaf.pipeline import PipelinedTraining
-    from olaf.second_switch import SpareClient
-    from olaf.spare_operation import SpareOperation
+    from olaf.sums.pipeline import PipelinedTraining
+    from olaf.sums.second_switch import SpareClient
+    from olaf.sums.spare_operation import SpareOperation
 
     Begun = SumOperation | SpareOperation
 
@@ -83,7 +84,7 @@ def connect_sum(
     RefusedError if it turns this worker away, and TimeoutError if other workers are missing.
     """
     from olaf._olaf import SumClient
-    from olaf.second_switch import SpareClient
+    from olaf.sums.second_switch import SpareClient
 
     for name, value in (("job", job), ("workers", workers), ("rank", rank)):
         if value is not None and not 0 <= value < 2**32:
@@ -253,7 +254,7 @@ class SumConnection:
         Call no other operation of this connection before the training has ended. Raises ValueError
         for an invalid argument, and as `all_reduce` does.
         """
-        from olaf.pipeline import PipelinedTraining
+        from olaf.sums.pipeline import PipelinedTraining
 
         if self._protocol != "iswitch":
             raise ValueError(

@@ -3,7 +3,7 @@
 `SpareClient` has the methods of `SumClient`. It keeps the lanes of open operations, because results
 are written over them, and the last results, because another worker may lack them. After a failure
 of the first switch a thread joins the job at the second one, agrees with the other workers
-(`olaf.meeting`) and begins the open operations again. docs/design/029-second-switch.md has the
+(`olaf.sums.meeting`) and begins the open operations again. docs/design/029-second-switch.md has the
 protocol and its cost.
 """
 
@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olaf._olaf import SumClient, SumError
-from olaf.kept import Kept
-from olaf.meeting import ENDS, DisagreementError, Kind, Result, Standing, givers, shared
-from olaf.spare_operation import SpareOperation
+from olaf.sums.kept import Kept
+from olaf.sums.meeting import ENDS, DisagreementError, Kind, Result, Standing, givers, shared
+from olaf.sums.spare_operation import SpareOperation
 
 FAREWELL_S = 15.0
 """A worker that leaves waits at most this long for the others to have all results."""

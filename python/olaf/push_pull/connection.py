@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from olaf.keyfile import with_key
-from olaf.movement import Movement
-from olaf.parameters import (
+from olaf.errors.telling import tell
+from olaf.files.keyfile import with_key
+from olaf.memory.parameters import (
     Parameters,
     Parts,
     Scratch,
@@ -38,8 +38,8 @@ from olaf.parameters import (
     layout,
     readable,
 )
-from olaf.rule import Rule
-from olaf.telling import tell
+from olaf.push_pull.movement import Movement
+from olaf.push_pull.rule import Rule
 
 if TYPE_CHECKING:
     from typing import Self

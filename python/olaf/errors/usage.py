@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from olaf.outcome import Exit, RunError
+from olaf.errors.outcome import Exit, RunError
 
 
 class ConfigurationError(RunError):

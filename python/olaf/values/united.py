@@ -1,4 +1,4 @@
-"""Pydantic models whose times, sizes and rates may be written with their units (`olaf.units`)."""
+"""Pydantic models whose times, sizes and rates may have their units (`olaf.values.units`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationInfo, field_validator, model_validator
 
-from olaf.units import Bare, amount, fold, read, unit_of
+from olaf.values.units import Bare, amount, fold, read, unit_of
 
 
 class United(BaseModel):

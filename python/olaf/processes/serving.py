@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from olaf.lines import Control, Reporter, apart, orders_apart
-from olaf.outcome import Exit, failure_of
+from olaf.errors.outcome import Exit, failure_of
+from olaf.processes.lines import Control, Reporter, apart, orders_apart
 
 POLL_S = 0.1
 """Seconds between looks for events: short for a person, long for a processor."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast
 
 import numpy as np
 
-from olaf.views import View, view_of
+from olaf.memory.views import View, view_of
 
 if TYPE_CHECKING:
     from typing import Self

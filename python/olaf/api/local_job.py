@@ -15,18 +15,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from olaf.defaults import SERVER, SWITCH
+from olaf.errors.outcome import Exit
+from olaf.errors.telling import tell
+from olaf.files.keyfile import key_file as key_file_of
 from olaf.jobs.supervisor import Ended, Occurrence, Printed, Program, Said, Supervisor
-from olaf.keyfile import key_file as key_file_of
-from olaf.outcome import Exit
-from olaf.telling import tell
+from olaf.values.defaults import SERVER, SWITCH
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from olaf.connection import Model
     from olaf.jobs.run_keys import RunKeys
     from olaf.jobs.settings import Settings
+    from olaf.push_pull.connection import Model
 
 POLL_S = 0.1
 ANSWER_S = 10.0
@@ -70,8 +70,8 @@ def local(
     Raises ValueError for an invalid setting, with the key and the allowed values, and
     UnreachableError if a process does not listen within ``start_timeout_s``.
     """
+    from olaf.errors.usage import ConfigurationError
     from olaf.jobs.reading import read_settings
-    from olaf.usage import ConfigurationError
 
     own = {
         "switch.queue": ("queue", queue),
@@ -156,7 +156,7 @@ class LocalJob:
         import numpy as np
 
         from olaf._olaf import OlafError
-        from olaf.connection import Model
+        from olaf.push_pull.connection import Model
 
         said = self._ask("server", f"save {job}", "saved")
         if "reason" in said:
@@ -192,8 +192,8 @@ class LocalJob:
 
     def _keys_of(self, settings: Settings) -> RunKeys:
         """The keys of both processes. A job that needs a key and has none gets one of its own."""
+        from olaf.errors.usage import ConfigurationError
         from olaf.jobs.run_keys import needs_key, run_keys
-        from olaf.usage import ConfigurationError
 
         if needs_key(settings):
             from olaf._olaf import new_key

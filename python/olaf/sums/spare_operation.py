@@ -1,4 +1,4 @@
-"""An operation of a job with two switches (`olaf.second_switch`)."""
+"""An operation of a job with two switches (`olaf.sums.second_switch`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olaf._olaf import SumClient, SumError, SumOperation
-from olaf.meeting import Kind, Result
+from olaf.sums.meeting import Kind, Result
 
 
 class Owner(Protocol):

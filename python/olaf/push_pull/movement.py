@@ -17,8 +17,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from olaf.parameters import Parts
-from olaf.rule import Rule
+from olaf.memory.parameters import Parts
+from olaf.push_pull.rule import Rule
 
 ROUNDS = 20
 """Newer models that are taken before the verdict. Until then each push and each pull costs one more

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from olaf.intervals import CONFIDENCE, student_t
+from olaf.statistics.intervals import CONFIDENCE, student_t
 
 
 class Data(BaseModel):

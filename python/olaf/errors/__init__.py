@@ -1,0 +1,1 @@
+"""How a command ends, and what Olaf tells a person."""

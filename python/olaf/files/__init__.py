@@ -1,0 +1,1 @@
+"""Files of a job: checkpoints, models, keys."""

@@ -1,0 +1,1 @@
+"""All workers of a job sum arrays through a switch."""

@@ -1,0 +1,1 @@
+"""Numbers as people write and read them: units, defaults, text."""
