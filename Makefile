@@ -118,8 +118,9 @@ format: dependencies ## check the formatting
 dependencies:
 	@scripts/env --dependencies
 
-lint: env-for-tests ## run clippy and ruff, check the layers of python/olaf; warnings are errors
+lint: env-for-tests ## run clippy and ruff, check the layers of python/olaf and ARCHITECTURE.md; warnings are errors
 	scripts/check-tests
+	scripts/check-architecture
 	cargo clippy --workspace --all-targets $(MODELS) --quiet -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
