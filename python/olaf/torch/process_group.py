@@ -55,7 +55,12 @@ class SumProcessGroup(dist.ProcessGroup):
         *,
         is_world: bool,
     ) -> None:
-        super().__init__(store, rank, size)
+        try:
+            super().__init__(store, rank, size)
+        except TypeError:
+            # torch 2.11 cannot make an object of a subclass together with a store. Our group uses
+            # the store that it keeps itself.
+            super().__init__(rank, size)
         self._store = store
         self._timeout = timeout
         self._settings = chosen
