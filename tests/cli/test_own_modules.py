@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from olaf.files.checkpoint import load
+from olaf.checkpoint import load
 
 DOT = '''
 """A dot appears left or right (-1 or 1) and wants the action of its side: ten times an episode."""

@@ -17,8 +17,8 @@ from commands import olaf
 from ports import taken_port
 from waiting import until
 
+from olaf import checkpoint
 from olaf.errors.outcome import Exit
-from olaf.files import checkpoint
 from olaf.jobs.progress import Progress
 from olaf.jobs.reading import read_settings
 from olaf.jobs.result import conclude

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from commands import olaf
 
-from olaf.files import checkpoint
+from olaf import checkpoint
 from olaf.jobs.beginning import Beginning
 from olaf.jobs.supervisor import Ended, Occurrence, Said
 

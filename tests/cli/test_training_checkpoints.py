@@ -14,7 +14,7 @@ from commands import message_of
 from ports import free_port
 from waiting import until
 
-from olaf.files import checkpoint
+from olaf import checkpoint
 from olaf.jobs.progress import Progress
 from olaf.jobs.reading import read_settings
 from olaf.jobs.result import conclude

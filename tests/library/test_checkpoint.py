@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from olaf.files import checkpoint
+from olaf import checkpoint
 
 LAYOUT = [{"name": "layers.0.weight", "shape": [2, 3]}, {"name": "bias", "shape": [2]}]
 

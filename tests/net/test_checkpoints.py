@@ -11,8 +11,7 @@ import pytest
 from waiting import until
 
 from conftest import Array, Events, Network, stats
-from olaf import _olaf
-from olaf.files import checkpoint
+from olaf import _olaf, checkpoint
 
 LAYOUT = '[{"name": "w", "shape": [3, 3]}, {"name": "b", "shape": []}]'
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from olaf import checkpoint
 from olaf.errors.outcome import RunError
-from olaf.files import checkpoint
 from olaf.files.modelfile import NotFiniteError, read_model, write_model
 from olaf.rl import LearnerConfig, LearnerError, make_learner
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from olaf.files.checkpoint import load
+from olaf.checkpoint import load
 from olaf.files.modelfile import write_model
 from olaf.rl.environments import UnusableEnvironmentError
 from olaf.rl.learner import LearnerConfig, named_parts

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from olaf.checkpoint import load
 from olaf.errors.outcome import RunError
-from olaf.files.checkpoint import load
 from olaf.files.modelfile import write_model
 from olaf.rl.learner import LearnerConfig, LearnerError, named_parts
 from olaf.rl.making import make_learner

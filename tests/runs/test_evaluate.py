@@ -53,7 +53,7 @@ def test_a_checkpoint_file_can_be_played_where_no_run_is(trained: Olaf, tmp_path
 
 
 def test_a_flat_model_of_an_older_version_is_read(trained: Olaf, tmp_path: Path) -> None:
-    from olaf.files import checkpoint
+    from olaf import checkpoint
 
     saved = checkpoint.load(trained.folder / "runs" / "latest" / "model.npz")
     np.savez(tmp_path / "old.npz", version=13, parameters=saved.parameters)

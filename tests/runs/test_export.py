@@ -12,8 +12,8 @@ import pytest
 from gymnasium import spaces
 from small_runs import Olaf, observations
 
+from olaf import checkpoint
 from olaf.errors.outcome import RunError
-from olaf.files import checkpoint
 from olaf.files.modelfile import write_model
 from olaf.rl.learner import LearnerConfig, named_parts
 from olaf.rl.ppo_numpy import NumpyLearner

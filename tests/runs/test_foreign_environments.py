@@ -15,7 +15,7 @@ import pytest
 from small_runs import Olaf, apart
 from waiting import is_gone, until
 
-from olaf.files import checkpoint
+from olaf import checkpoint
 
 ENVIRONMENTS = """
 import atexit, json, os, subprocess, sys, time

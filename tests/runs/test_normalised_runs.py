@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from small_runs import Olaf, apart
 
-from olaf.files import checkpoint
+from olaf import checkpoint
 
 LARGE = """
 import gymnasium as gym

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from small_runs import LOCAL, Olaf
 
+from olaf import checkpoint
 from olaf.errors.outcome import Exit, RunError
-from olaf.files import checkpoint
 from olaf.jobs.alone import TrainingAlone
 from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.reading import read_settings

@@ -12,8 +12,8 @@ import pytest
 from small_runs import apart
 from waiting import until
 
+from olaf import checkpoint
 from olaf.errors.outcome import RunError
-from olaf.files import checkpoint
 from olaf.jobs.forking import can_fork
 from olaf.runs.folder import Hold
 from olaf.runs.journal import read_journal

@@ -51,7 +51,7 @@ def test_a_plain_tcp_server_learns_and_its_sums_match(tmp_path: Path) -> None:
     # What it learnt is there, under the names that other runs have.
     record = json.loads((tmp_path / "runs" / "latest" / "run.json").read_text())
     assert record["result"] == result
-    from olaf.files import checkpoint
+    from olaf import checkpoint
 
     saved = checkpoint.load(tmp_path / "runs" / "latest" / "model.npz")
     assert saved.version == result["model"]["version"] == delivered + 1

@@ -180,7 +180,7 @@ pub(crate) fn with_nothing_for_off(mut table: Map<String, Value>) -> Value {
     Value::Object(table)
 }
 
-/// What a field's name ends in. The same rule as `olaf.units` of Python.
+/// What a field's name ends in. The same rule as `olaf.values.units` of Python.
 #[derive(Clone, Copy, Debug)]
 enum Unit {
     /// With the nanoseconds of 1.

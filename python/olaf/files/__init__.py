@@ -1,1 +1,1 @@
-"""Files of a job: checkpoints, models, keys."""
+"""Files of a job: models and keys."""

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from olaf import checkpoint
 from olaf.errors.outcome import Exit, RunError
-from olaf.files import checkpoint
 
 Arrays = Mapping[str, NDArray[np.float32]]
 

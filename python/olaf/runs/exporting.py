@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from olaf import extras
+from olaf.checkpoint import Checkpoint
 from olaf.errors.outcome import Exit, RunError
-from olaf.files.checkpoint import Checkpoint
 from olaf.files.modelfile import OBSERVATIONS, REWARDS, put_into, read_model, write_model
 from olaf.rl.moments import LIMIT
 

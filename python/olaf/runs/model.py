@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from olaf import checkpoint
 from olaf.errors.outcome import Exit, RunError
-from olaf.files import checkpoint
 from olaf.files.modelfile import BEST, CHECKPOINT, MODEL, normalises, put_into
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Read the checkpoints that a server writes: a job's model, by the names of its arrays.
 
-    from olaf.files import checkpoint
+    from olaf import checkpoint
     saved = checkpoint.load("runs/latest/checkpoint.npz")
     saved.version                      # the server's count of models
     saved.arrays["layers.0.weight"]    # float32, in the shape that the workers gave
