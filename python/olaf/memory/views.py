@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -71,18 +72,31 @@ def _of_tensor(tensor: Any) -> View:
         )
     if tensor.layout != torch.strided:
         raise ValueError(f"the tensor is {tensor.layout}: pass a dense one")
-    dense = tensor.detach()
+    lanes = _tensor_lanes().get(tensor.dtype)
+    if lanes is None:
+        raise ValueError(_unknown_type(tensor.dtype))
+    # Gradients have no gradient of their own: most tensors are spared the view.
+    dense = tensor.detach() if tensor.requires_grad else tensor
     copied = not dense.is_contiguous()
     if copied:
         dense = dense.contiguous()
-    if dense.dtype == torch.bfloat16:
-        # Numpy has no bfloat16; the memory is the same.
-        return View(dense.view(torch.int16).numpy(), "bf16", tensor if copied else None)
-    known = (torch.float32, torch.float16, torch.int32, torch.int64)
-    if dense.dtype not in known:
-        raise ValueError(_unknown_type(dense.dtype))
-    array = dense.numpy()
-    return View(array, LANES[array.dtype.str], tensor if copied else None)
+    # Numpy has no bfloat16; the memory is the same.
+    array = (dense.view(torch.int16) if lanes == "bf16" else dense).numpy()
+    return View(array, lanes, tensor if copied else None)
+
+
+@functools.cache
+def _tensor_lanes() -> dict[Any, str]:
+    """The types of tensors that a switch sums."""
+    import torch
+
+    return {
+        torch.float32: "f32",
+        torch.float16: "f16",
+        torch.bfloat16: "bf16",
+        torch.int32: "i32",
+        torch.int64: "i64",
+    }
 
 
 def _unknown_type(found: object) -> str:

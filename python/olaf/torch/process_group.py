@@ -34,12 +34,13 @@ NAME = "olaf"
 
 Tensors: TypeAlias = torch.Tensor | Sequence[torch.Tensor]
 
-OPERATIONS: dict[Any, Op] = {
-    dist.ReduceOp.SUM: calls.SUM,
-    dist.ReduceOp.AVG: calls.MEAN,
-    dist.ReduceOp.MIN: calls.MIN,
-    dist.ReduceOp.MAX: calls.MAX,
+OPERATIONS: dict[int, Op] = {
+    int(dist.ReduceOp.SUM): calls.SUM,
+    int(dist.ReduceOp.AVG): calls.MEAN,
+    int(dist.ReduceOp.MIN): calls.MIN,
+    int(dist.ReduceOp.MAX): calls.MAX,
 }
+"""By the number of torch's operation: each read of the operation itself makes a new object."""
 
 
 class SumProcessGroup(dist.ProcessGroup):
@@ -65,6 +66,7 @@ class SumProcessGroup(dist.ProcessGroup):
         self._timeout = timeout
         self._settings = chosen
         self._is_world = is_world
+        self._is_alone = size == 1
         self._protocol = PROTOCOLS[chosen.protocol]
         self._lock = threading.Lock()
         self._made: Sums | None = None
@@ -168,7 +170,7 @@ class SumProcessGroup(dist.ProcessGroup):
 
     def _operation(self, tensors: Sequence[torch.Tensor], opts: Any) -> Op | None:
         """The operation's name if the switch can do it with these tensors."""
-        operation = OPERATIONS.get(opts.reduceOp.op)
+        operation = OPERATIONS.get(int(opts.reduceOp.op))
         if operation is None or not self._carries(tensors):
             return None
         if operation == calls.MEAN and not all(map(torch.is_floating_point, tensors)):
@@ -182,12 +184,13 @@ class SumProcessGroup(dist.ProcessGroup):
 
     def _carries(self, tensors: Sequence[torch.Tensor]) -> bool:
         """The switch takes tensors of this kind in this group."""
-        if self.size() == 1 or not all(map(calls.carried, tensors)):
+        if self._is_alone or not all(map(calls.carried, tensors)):
             return False
         if not self._is_world and self._protocol.largest_job < 2**32 - 1:
             return False  # The numbers of subgroups do not fit the protocol's packets.
-        floats = all(tensor.dtype == torch.float32 for tensor in tensors)
-        return floats or not self._protocol.sums_floats
+        if not self._protocol.sums_floats:
+            return True
+        return all(tensor.dtype == torch.float32 for tensor in tensors)
 
     def _limit(self, opts: Any) -> float:
         """Seconds that this operation may take; an unset time-out is negative."""

@@ -64,7 +64,7 @@ class SumWork(dist.Work):
         self._explain = explain
         self._stream = stream
         self._lock = threading.Lock()
-        self._settled = False
+        self._settled = not self._pending and finish is None
         self._error: BaseException | None = None
         self._future: torch.futures.Future[Any] | None = None
 
@@ -73,7 +73,16 @@ class SumWork(dist.Work):
 
         timeout: None or zero waits as long as the operation may take. Raises DistBackendError.
         """
-        limit = timeout.total_seconds() if timeout else None
+        if not self._settled:
+            self._wait_for_all(timeout.total_seconds() if timeout else None)
+            self._settle()
+        if self._error is not None:
+            raise self._error
+        if self._stream is not None:
+            torch.cuda.current_stream(self._tensors[0].device).wait_stream(self._stream)
+        return True
+
+    def _wait_for_all(self, limit: float | None) -> None:
         for pending in self._pending:
             try:
                 pending.wait(limit)
@@ -85,12 +94,6 @@ class SumWork(dist.Work):
             except BaseException:
                 if not pending.done():  # KeyboardInterrupt, for example
                     raise
-        self._settle()
-        if self._error is not None:
-            raise self._error
-        if self._stream is not None:
-            torch.cuda.current_stream(self._tensors[0].device).wait_stream(self._stream)
-        return True
 
     def synchronize(self) -> None:
         """The same as wait()."""
