@@ -27,6 +27,8 @@ use dispatch::{dispatched, opaque};
 
 const MAGNITUDE: u32 = 0x7fff_ffff;
 const INFINITY: u32 = f32::INFINITY.to_bits();
+/// A sum of squares below this number is a sum of lanes that are finite, and whose squares fit a float32.
+const FITS: f64 = 1e30;
 
 /// Whether every lane is a finite number.
 #[must_use]
@@ -60,12 +62,12 @@ pub fn add(out: &mut Lanes, have: &[f32], incoming: &[u8]) -> bool {
 /// pass. None where a lane is not finite; `out` is garbage then.
 pub fn copy_and_length(out: &mut Lanes, incoming: &[u8]) -> Option<f64> {
     out.resize(incoming.len() / 4);
-    let (largest, squares) = copy_and_square(out, incoming);
-    (largest < INFINITY).then(|| length_of(squares, incoming))
+    finite_length(copy_and_square(out, incoming), out, incoming)
 }
 
 /// Does what [`add`] does, and returns what [`length`] returns for `incoming`, to the last bit, in one
-/// pass. None where a lane of the sum is not finite; `out` is garbage then, and `have` is as it was.
+/// pass. None where a lane of the sum is not finite; `out` is garbage then, and `have`, which is finite,
+/// is as it was.
 ///
 /// # Panics
 /// When `incoming` is not four bytes for each lane of `have`.
@@ -73,8 +75,19 @@ pub fn copy_and_length(out: &mut Lanes, incoming: &[u8]) -> Option<f64> {
 pub fn add_and_length(out: &mut Lanes, have: &[f32], incoming: &[u8]) -> Option<f64> {
     assert_eq!(incoming.len(), have.len() * 4, "callers compare the lengths first");
     out.resize(have.len());
-    let (largest, squares) = add_and_square(out, have, incoming);
-    (largest < INFINITY).then(|| length_of(squares, incoming))
+    finite_length(add_and_square(out, have, incoming), out, incoming)
+}
+
+/// The length of lanes whose squares have that sum; none where a lane of `out` is not finite. `out` are
+/// the same lanes, or finite ones to which they were added.
+///
+/// Where the sum is below [`FITS`], no lane is above 1e15. Such a lane is less than half of the distance
+/// between the two largest numbers, which is 2e31. So it makes no finite number infinite, and nobody has
+/// to look at `out`.
+#[inline]
+fn finite_length(sum: f64, out: &[f32], incoming: &[u8]) -> Option<f64> {
+    let is_finite = sum < FITS || out.iter().all(|lane| lane.is_finite());
+    is_finite.then(|| length_of(sum, incoming))
 }
 
 /// The length of the lanes as a vector; not finite where a lane is not.
@@ -87,21 +100,24 @@ pub fn length(incoming: &[u8]) -> f64 {
 fn length_of(sum: f64, incoming: &[u8]) -> f64 {
     // The squares of very large lanes do not fit a float32. Those of lanes below 1e-22 are 0, and so is
     // the length of an update of such lanes: nothing depends on it, and a flood of zeros costs no more.
-    let fits = sum < 1e30;
-    let slow = || lanes(incoming).map(f64::from).map(|lane| lane * lane).sum();
-    libm::sqrt(if fits { sum } else { slow() })
+    libm::sqrt(if sum < FITS { sum } else { slow_sum_of_squares(incoming) })
+}
+
+#[cold]
+fn slow_sum_of_squares(incoming: &[u8]) -> f64 {
+    lanes(incoming).map(f64::from).map(|lane| lane * lane).sum()
 }
 
 dispatched!(sum_of_squares, squares_loop, 32, (incoming: &[u8]) -> f64);
 dispatched!(add_lanes, add_loop, (out: &mut [f32], have: &[f32], incoming: &[u8]) -> u32);
-dispatched!(add_and_square, add_and_square_loop, 32, (out: &mut [f32], have: &[f32], incoming: &[u8]) -> (u32, f64));
+dispatched!(add_and_square, add_and_square_loop, 32, (out: &mut [f32], have: &[f32], incoming: &[u8]) -> f64);
 dispatched!(copy_lanes, copy_loop, (out: &mut [f32], incoming: &[u8]) -> u32);
-dispatched!(copy_and_square, copy_and_square_loop, 32, (out: &mut [f32], incoming: &[u8]) -> (u32, f64));
+dispatched!(copy_and_square, copy_and_square_loop, 32, (out: &mut [f32], incoming: &[u8]) -> f64);
 dispatched!(largest_of, look_loop, (incoming: &[u8]) -> u32);
 
 /// Lanes that a kernel does by themselves, so that each vector after them lies in one cache line. A
 /// vector of AVX-512 is a line long; a shorter one lies in one line anyway (see [`Lanes`]).
-const fn head<const N: usize>(len: usize) -> usize {
+const fn alone<const N: usize>(len: usize) -> usize {
     if N < 64 || len < HEAD { 0 } else { HEAD }
 }
 
@@ -109,7 +125,7 @@ const fn head<const N: usize>(len: usize) -> usize {
 #[inline(always)]
 fn add_loop<const N: usize>(out: &mut [f32], have: &[f32], incoming: &[u8]) -> u32 {
     let incoming = incoming.as_chunks::<4>().0;
-    let at = head::<N>(out.len());
+    let at = alone::<N>(out.len());
     let first = add_each(&mut out[..at], &have[..at], &incoming[..at]);
     first.max(add_each(&mut out[at..], &have[at..], &incoming[at..]))
 }
@@ -128,7 +144,7 @@ fn add_each(out: &mut [f32], have: &[f32], incoming: &[[u8; 4]]) -> u32 {
 #[inline(always)]
 fn copy_loop<const N: usize>(out: &mut [f32], incoming: &[u8]) -> u32 {
     let incoming = incoming.as_chunks::<4>().0;
-    let at = head::<N>(out.len());
+    let at = alone::<N>(out.len());
     let first = copy_each(&mut out[..at], &incoming[..at]);
     first.max(copy_each(&mut out[at..], &incoming[at..]))
 }
@@ -145,51 +161,151 @@ fn copy_each(out: &mut [f32], incoming: &[[u8; 4]]) -> u32 {
     largest
 }
 
-/// Adds the lanes. Returns the largest magnitude of the sum, as bits, and the sum of the squares of the
-/// incoming lanes.
+/// Adds the lanes. Returns the sum of the squares of the incoming ones, as [`squares_loop`] does.
 #[inline(always)]
-fn add_and_square_loop<const N: usize>(
-    out: &mut [f32],
-    have: &[f32],
-    incoming: &[u8],
-) -> (u32, f64) {
-    let (mut largest, mut squares) = ([0; N], [0f32; N]);
+fn add_and_square_loop<const N: usize>(out: &mut [f32], have: &[f32], incoming: &[u8]) -> f64 {
+    let incoming = incoming.as_chunks::<4>().0;
+    assert!(have.len() == out.len() && incoming.len() == out.len(), "they are of one length");
+    let mut few = [0f32; HEAD];
+    if out.len() < HEAD + N {
+        add_and_square_few(out, have, incoming, &mut few);
+        return total(&few);
+    }
+    let ((first, out), (have_first, have)) = (head_mut(out), head(have));
+    let (incoming_first, incoming) = head(incoming);
+    add_and_square_each(first, have_first, incoming_first, &mut few);
     let (out, out_rest) = out.as_chunks_mut::<N>();
     let (have, have_rest) = have.as_chunks::<N>();
-    let (incoming, rest) = incoming.as_chunks::<4>().0.as_chunks::<N>();
+    let (incoming, rest) = incoming.as_chunks::<N>();
+    let mut many = [0f32; N];
     for ((out, have), incoming) in out.iter_mut().zip(have).zip(incoming) {
-        for i in 0..N {
-            let lane = f32::from_le_bytes(incoming[i]);
-            let sum = have[i] + lane;
-            out[i] = sum;
-            largest[i] = largest[i].max(sum.to_bits() & MAGNITUDE);
-            squares[i] += lane * lane;
-        }
+        add_and_square_each(out, have, incoming, &mut many);
     }
-    let long = largest.iter().fold(0, |a: u32, b| a.max(*b));
-    square_rest(rest, &mut squares);
-    (long.max(add_each(out_rest, have_rest, rest)), total(&squares))
+    add_and_square_few(out_rest, have_rest, rest, &mut few);
+    total(&few) + total(&many)
 }
 
-/// Copies the lanes. Returns their largest magnitude, as bits, and the sum of their squares.
 #[inline(always)]
-fn copy_and_square_loop<const N: usize>(out: &mut [f32], incoming: &[u8]) -> (u32, f64) {
-    let all = opaque(u32::MAX);
-    let (mut largest, mut squares) = ([0; N], [0f32; N]);
-    let (out, out_rest) = out.as_chunks_mut::<N>();
-    let (incoming, rest) = incoming.as_chunks::<4>().0.as_chunks::<N>();
-    for (out, incoming) in out.iter_mut().zip(incoming) {
-        for i in 0..N {
-            let bits = u32::from_le_bytes(incoming[i]) & all;
-            let lane = f32::from_bits(bits);
-            out[i] = lane;
-            largest[i] = largest[i].max(bits & MAGNITUDE);
-            squares[i] += lane * lane;
-        }
+fn add_and_square_few(
+    out: &mut [f32],
+    have: &[f32],
+    incoming: &[[u8; 4]],
+    squares: &mut [f32; HEAD],
+) {
+    let (out, out_rest) = out.as_chunks_mut::<HEAD>();
+    let (have, have_rest) = have.as_chunks::<HEAD>();
+    let (incoming, rest) = incoming.as_chunks::<HEAD>();
+    for ((out, have), incoming) in out.iter_mut().zip(have).zip(incoming) {
+        add_and_square_each(out, have, incoming, squares);
     }
-    let long = largest.iter().fold(0, |a: u32, b| a.max(*b));
-    square_rest(rest, &mut squares);
-    (long.max(copy_each(out_rest, rest)), total(&squares))
+    if !rest.is_empty() {
+        *squares = add_and_square_rest(out_rest, have_rest, rest, *squares);
+    }
+}
+
+/// Fewer than eight lanes. Compiled apart: a compiler that knows how few they are takes masked stores.
+#[inline(never)]
+fn add_and_square_rest(
+    out: &mut [f32],
+    have: &[f32],
+    incoming: &[[u8; 4]],
+    mut squares: [f32; HEAD],
+) -> [f32; HEAD] {
+    for (((out, have), incoming), square) in
+        out.iter_mut().zip(have).zip(incoming).zip(&mut squares)
+    {
+        let lane = f32::from_le_bytes(*incoming);
+        *out = have + lane;
+        *square += lane * lane;
+    }
+    squares
+}
+
+#[inline(always)]
+fn add_and_square_each<const N: usize>(
+    out: &mut [f32; N],
+    have: &[f32; N],
+    incoming: &[[u8; 4]; N],
+    squares: &mut [f32; N],
+) {
+    for i in 0..N {
+        let lane = f32::from_le_bytes(incoming[i]);
+        out[i] = have[i] + lane;
+        squares[i] += lane * lane;
+    }
+}
+
+/// Copies the lanes. Returns the sum of their squares, as [`squares_loop`] does.
+#[inline(always)]
+fn copy_and_square_loop<const N: usize>(out: &mut [f32], incoming: &[u8]) -> f64 {
+    let incoming = incoming.as_chunks::<4>().0;
+    assert!(incoming.len() == out.len(), "they are of one length");
+    let (mut few, all) = ([0f32; HEAD], opaque(u32::MAX));
+    if out.len() < HEAD + N {
+        copy_and_square_few(out, incoming, all, &mut few);
+        return total(&few);
+    }
+    let ((first, out), (incoming_first, incoming)) = (head_mut(out), head(incoming));
+    copy_and_square_each(first, incoming_first, all, &mut few);
+    let (out, out_rest) = out.as_chunks_mut::<N>();
+    let (incoming, rest) = incoming.as_chunks::<N>();
+    let mut many = [0f32; N];
+    for (out, incoming) in out.iter_mut().zip(incoming) {
+        copy_and_square_each(out, incoming, all, &mut many);
+    }
+    copy_and_square_few(out_rest, rest, all, &mut few);
+    total(&few) + total(&many)
+}
+
+#[inline(always)]
+fn copy_and_square_few(out: &mut [f32], incoming: &[[u8; 4]], all: u32, squares: &mut [f32; HEAD]) {
+    let (out, out_rest) = out.as_chunks_mut::<HEAD>();
+    let (incoming, rest) = incoming.as_chunks::<HEAD>();
+    for (out, incoming) in out.iter_mut().zip(incoming) {
+        copy_and_square_each(out, incoming, all, squares);
+    }
+    if !rest.is_empty() {
+        *squares = copy_and_square_rest(out_rest, rest, *squares);
+    }
+}
+
+#[inline(never)]
+fn copy_and_square_rest(
+    out: &mut [f32],
+    incoming: &[[u8; 4]],
+    mut squares: [f32; HEAD],
+) -> [f32; HEAD] {
+    for ((out, incoming), square) in out.iter_mut().zip(incoming).zip(&mut squares) {
+        *out = f32::from_le_bytes(*incoming);
+        *square += *out * *out;
+    }
+    squares
+}
+
+#[inline(always)]
+fn copy_and_square_each<const N: usize>(
+    out: &mut [f32; N],
+    incoming: &[[u8; 4]; N],
+    all: u32,
+    squares: &mut [f32; N],
+) {
+    for i in 0..N {
+        let lane = f32::from_bits(u32::from_le_bytes(incoming[i]) & all);
+        out[i] = lane;
+        squares[i] += lane * lane;
+    }
+}
+
+/// The lanes before the first full cache line (see [`Lanes`]), and the others.
+#[inline(always)]
+fn head<T>(lanes: &[T]) -> (&[T; HEAD], &[T]) {
+    lanes.split_first_chunk().expect("the caller has seen that they are more")
+}
+
+/// The same, to write into.
+#[inline(always)]
+fn head_mut<T>(lanes: &mut [T]) -> (&mut [T; HEAD], &mut [T]) {
+    lanes.split_first_chunk_mut().expect("the caller has seen that they are more")
 }
 
 #[inline(always)]
@@ -198,47 +314,60 @@ fn look_loop<const N: usize>(incoming: &[u8]) -> u32 {
     lanes.fold(0, |largest, lane| largest.max(u32::from_le_bytes(*lane) & MAGNITUDE))
 }
 
+/// The sum of the squares. Lane `i` of a stride of `N` lanes goes to sum `i`. The lanes before the first full
+/// cache line, and those after the last stride, go to eight other sums. All sums are added up last.
 #[inline(always)]
 fn squares_loop<const N: usize>(incoming: &[u8]) -> f64 {
-    let mut squares = [0f32; N];
-    add_squares::<N>(incoming.as_chunks::<4>().0, &mut squares);
-    total(&squares)
+    let incoming = incoming.as_chunks::<4>().0;
+    let mut few = [0f32; HEAD];
+    if incoming.len() < HEAD + N {
+        square_few(incoming, &mut few);
+        return total(&few);
+    }
+    let (first, incoming) = head(incoming);
+    square_each(first, &mut few);
+    let (incoming, rest) = incoming.as_chunks::<N>();
+    let mut many = [0f32; N];
+    for incoming in incoming {
+        square_each(incoming, &mut many);
+    }
+    square_few(rest, &mut few);
+    total(&few) + total(&many)
 }
 
-/// Adds the square of lane `i` to sum `i % N`.
 #[inline(always)]
-fn add_squares<const N: usize>(incoming: &[[u8; 4]], squares: &mut [f32; N]) {
-    let (strides, rest) = incoming.as_chunks::<N>();
-    for incoming in strides {
-        for i in 0..N {
-            let lane = f32::from_le_bytes(incoming[i]);
-            squares[i] += lane * lane;
-        }
+fn square_few(incoming: &[[u8; 4]], squares: &mut [f32; HEAD]) {
+    let (incoming, rest) = incoming.as_chunks::<HEAD>();
+    for incoming in incoming {
+        square_each(incoming, squares);
     }
-    square_rest(rest, squares);
+    if !rest.is_empty() {
+        *squares = square_rest(rest, *squares);
+    }
 }
 
-/// Adds the squares of fewer than `N` lanes, eight at once.
-#[inline(always)]
-fn square_rest<const N: usize>(rest: &[[u8; 4]], squares: &mut [f32; N]) {
-    // A compiler that knows how few lanes remain takes masked loads and stores for them.
-    let long = opaque(rest.len() / 8 * 8);
-    for (squares, lanes) in squares.chunks_exact_mut(8).zip(rest.as_chunks::<8>().0) {
-        for (square, lane) in squares.iter_mut().zip(lanes) {
-            let lane = f32::from_le_bytes(*lane);
-            *square += lane * lane;
-        }
-    }
-    for (square, lane) in squares.iter_mut().zip(rest).skip(long) {
-        let lane = f32::from_le_bytes(*lane);
+#[inline(never)]
+fn square_rest(incoming: &[[u8; 4]], mut squares: [f32; HEAD]) -> [f32; HEAD] {
+    for (incoming, square) in incoming.iter().zip(&mut squares) {
+        let lane = f32::from_le_bytes(*incoming);
         *square += lane * lane;
+    }
+    squares
+}
+
+#[inline(always)]
+fn square_each<const N: usize>(incoming: &[[u8; 4]; N], squares: &mut [f32; N]) {
+    for i in 0..N {
+        let lane = f32::from_le_bytes(incoming[i]);
+        squares[i] += lane * lane;
     }
 }
 
 #[inline(always)]
 fn total<const N: usize>(squares: &[f32; N]) -> f64 {
     // Halves, not one after the other: a sum that waits for the one before takes as long as the lanes.
-    let (mut sums, mut left) = (squares.map(f64::from), N);
+    // The compiler takes sums that are never in memory in pieces of two.
+    let (mut sums, mut left) = (opaque(*squares).map(f64::from), N);
     while left > 1 {
         left /= 2;
         for i in 0..left {
@@ -341,6 +470,22 @@ mod tests {
                         assert_eq!(add_and_length(&mut out, &[1.0; 100], &lanes), None);
                         assert_eq!(copy_and_length(&mut out, &lanes), None);
                     });
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_sum_of_squares_that_fits_says_that_a_sum_is_finite() {
+        // The largest number, and lanes on both sides of the limit of the squares.
+        for lane in [1e15, 0.99e15, -1e15, 1.1e15, 1e30, 1e31, 3e31, f32::MAX, f32::INFINITY] {
+            for have in [f32::MAX, -f32::MAX] {
+                for count in [1, 8, 40, 77] {
+                    let (have, incoming) = (alloc::vec![have; count], bytes(&[lane].repeat(count)));
+                    let (mut one, mut two) = (Lanes::default(), Lanes::default());
+                    let is_finite = add(&mut two, &have, &incoming);
+                    let found = add_and_length(&mut one, &have, &incoming);
+                    assert_eq!(found.is_some(), is_finite, "{lane} and {have:?}");
                 }
             }
         }
