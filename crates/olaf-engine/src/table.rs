@@ -23,10 +23,14 @@ pub struct Table<K, V> {
 pub struct Hint(u32);
 
 impl Default for Hint {
-    /// No place.
+    /// The first row: where a table of one key has it, as tables of jobs and of clusters mostly do.
     fn default() -> Self {
-        Self(u32::MAX)
+        Self::FIRST
     }
+}
+
+impl Hint {
+    const FIRST: Self = Self(0);
 }
 
 impl<K, V> Default for Table<K, V> {
@@ -59,24 +63,32 @@ impl<K: Copy + Ord, V> Table<K, V> {
     /// The value of a key, looked for at the hint first. The hint says from then on where it is.
     #[inline]
     pub fn at(&mut self, key: &K, hint: &mut Hint) -> Option<&mut V> {
-        if !self.is_at(key, *hint) {
-            *hint = Hint(*self.index.get(key)?);
+        // The branch of the right hint uses what the comparison has found: the row is looked at once.
+        if self.is_at(key, *hint) {
+            return self.rows[hint.0 as usize].as_mut().map(|(_, value)| value);
         }
-        self.rows[hint.0 as usize].as_mut().map(|(_, value)| value)
+        self.find(key, hint)
     }
 
     /// The same. A key that is missing gets its value first.
     #[inline]
     pub fn at_or_insert(&mut self, key: K, hint: &mut Hint, value: impl FnOnce() -> V) -> &mut V {
-        if !self.is_at(&key, *hint) {
-            *hint = self.find_or_insert(key, value);
+        if self.is_at(&key, *hint) {
+            return &mut self.rows[hint.0 as usize].as_mut().expect("its key was just seen").1;
         }
+        *hint = self.find_or_insert(key, value);
         &mut self.rows[hint.0 as usize].as_mut().expect("the row of a key is filled").1
     }
 
     #[inline]
     fn is_at(&self, key: &K, hint: Hint) -> bool {
         matches!(self.rows.get(hint.0 as usize), Some(Some((found, _))) if found == key)
+    }
+
+    #[inline(never)]
+    fn find(&mut self, key: &K, hint: &mut Hint) -> Option<&mut V> {
+        *hint = Hint(*self.index.get(key)?);
+        self.rows[hint.0 as usize].as_mut().map(|(_, value)| value)
     }
 
     #[inline(never)]
@@ -108,6 +120,21 @@ impl<K: Copy + Ord, V> Table<K, V> {
     /// The value of a key.
     #[must_use]
     pub fn get(&self, key: &K) -> Option<&V> {
+        self.get_at(key, Hint::FIRST)
+    }
+
+    /// The value of a key, looked for at the hint first.
+    #[must_use]
+    #[inline]
+    pub fn get_at(&self, key: &K, hint: Hint) -> Option<&V> {
+        if self.is_at(key, hint) {
+            return self.rows[hint.0 as usize].as_ref().map(|(_, value)| value);
+        }
+        self.look_up(key)
+    }
+
+    #[inline(never)]
+    fn look_up(&self, key: &K) -> Option<&V> {
         let row = *self.index.get(key)?;
         self.rows[row as usize].as_ref().map(|(_, value)| value)
     }
@@ -237,6 +264,7 @@ mod tests {
                 prop_assert!(table.iter().eq(map.iter()) && table.keys().eq(map.keys()));
                 prop_assert_eq!((table.len(), table.contains_key(&key)), (map.len(), map.contains_key(&key)));
                 prop_assert_eq!(table.get(&key), map.get(&key));
+                prop_assert_eq!(table.get_at(&key, *hint), map.get(&key));
             }
             prop_assert!(table.rows.len() <= 12, "rows are used again");
         }
