@@ -71,12 +71,12 @@ impl Sent {
         uses: bool,
     ) -> Result<Outcome, TestCaseError> {
         self.arrival(|arrival| {
-            let mut ready = queue.prepare(arrival, hint);
+            let ready = queue.prepare(arrival, hint);
             if let Some(ready) = &ready {
                 prop_assert_eq!(ready.length().to_bits(), length(arrival.lanes).to_bits());
             }
-            ready = ready.filter(|_| uses);
-            let met = queue.meet(arrival, &mut ready, hint);
+            let ready = ready.filter(|_| uses);
+            let met = queue.meet(arrival, ready, hint);
             Ok(met.unwrap_or_else(|| queue.join(arrival, ready)))
         })
     }

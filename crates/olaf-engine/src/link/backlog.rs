@@ -14,7 +14,7 @@ use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, GivenUp, Out
 use crate::queue::kind::QueueKind;
 use crate::queue::merging::Gate;
 use crate::queue::slots::Ready;
-use crate::table::Table;
+use crate::table::{Hint, Table};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::convert::Infallible;
@@ -84,6 +84,8 @@ pub(super) struct Backlog<D> {
     sharing: Option<Sharing>,
     /// Whose departure is under way.
     on_wire: Key,
+    /// Where that job's part is.
+    on_wire_at: Hint,
     /// Datagrams that wait, and how many may.
     datagrams: usize,
     limit: usize,
@@ -103,6 +105,7 @@ impl<D: Datagram> Backlog<D> {
             rounds: Rounds::default(),
             sharing: None,
             on_wire: None,
+            on_wire_at: Hint::default(),
             datagrams: 0,
             limit: 0,
             used: 0,
@@ -161,14 +164,14 @@ impl<D: Datagram> Backlog<D> {
     pub(super) fn arrive(
         &mut self,
         arrival: &Arrival<'_>,
-        mut ready: Option<Ready>,
+        ready: Option<Ready>,
         hints: &mut Hints,
     ) -> Outcome {
         let key = self.sharing.as_ref().map(|_| arrival.contribution.flow.job);
         let queue = self.parts.at(&key, &mut hints.part).and_then(|part| part.queue.as_mut());
         // Whatever meets an open entry takes no slot, and needs none.
         if let Some(queue) = queue
-            && let Some(outcome) = queue.meet(arrival, &mut ready, &mut hints.open)
+            && let Some(outcome) = queue.meet(arrival, ready, &mut hints.open)
         {
             return outcome;
         }
@@ -310,14 +313,16 @@ impl<D: Datagram> Backlog<D> {
             (Pacer::Credit(credits), None) => credits.outstanding() < credits.credits(),
             _ => true,
         };
-        let turn = self.rounds.next(|key| match parts.get(&key) {
+        // A job that sends is often the one that sent last.
+        let last = self.on_wire_at;
+        let turn = self.rounds.next(|key| match parts.get_at(&key, last) {
             Some(part) if !part.datagrams.is_empty() => Standing::Ready,
             Some(part) if part.used() > 0 && may_leave(key) => Standing::Ready,
             Some(part) if part.used() > 0 => Standing::Held,
             _ => Standing::Idle,
         });
         let key = turn?;
-        let part = self.parts.get_mut(&key).expect("it was just seen");
+        let part = self.parts.at(&key, &mut self.on_wire_at).expect("it was just seen");
         self.departures += 1;
         part.served = self.departures;
         self.on_wire = key;
@@ -356,7 +361,7 @@ impl<D: Datagram> Backlog<D> {
 
     /// The datagram that leaves.
     pub(super) fn first(&self) -> Option<&D> {
-        self.parts.get(&self.on_wire)?.datagrams.front()
+        self.parts.get_at(&self.on_wire, self.on_wire_at)?.datagrams.front()
     }
 
     pub(super) fn datagrams(&self) -> impl Iterator<Item = &D> {
@@ -364,15 +369,16 @@ impl<D: Datagram> Backlog<D> {
     }
 
     pub(super) fn pop(&mut self) -> Option<D> {
-        let datagram = self.parts.get_mut(&self.on_wire)?.datagrams.pop_front()?;
+        let part = self.parts.at(&self.on_wire, &mut self.on_wire_at)?;
+        let datagram = part.datagrams.pop_front()?;
         self.datagrams -= 1;
         Some(datagram)
     }
 
     /// The update that leaves.
     pub(super) fn departing(&self) -> Option<&Entry> {
-        let queue = || self.parts.get(&self.on_wire)?.queue.as_ref()?.departing();
-        self.gone.as_ref().or_else(queue)
+        let part = || self.parts.get_at(&self.on_wire, self.on_wire_at);
+        self.gone.as_ref().or_else(|| part()?.queue.as_ref()?.departing())
     }
 
     /// The update has left; its name.
@@ -424,7 +430,7 @@ impl<D: Datagram> Backlog<D> {
     }
 
     fn leaving_queue(&mut self) -> Option<&mut Queue> {
-        self.parts.get_mut(&self.on_wire)?.queue.as_mut()
+        self.parts.at(&self.on_wire, &mut self.on_wire_at)?.queue.as_mut()
     }
 }
 

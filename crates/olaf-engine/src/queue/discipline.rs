@@ -136,11 +136,11 @@ pub trait Discipline {
 
     /// The arrival meets the open entry of its flow; none where the flow has none, or the queue merges
     /// nothing, and then nothing has changed. `ready` is what [`prepare`](Discipline::prepare) made of the
-    /// same lanes just before; it is taken where it is used.
+    /// same lanes just before.
     fn meet(
         &mut self,
         _arrival: &Arrival<'_>,
-        _ready: &mut Option<Ready>,
+        _ready: Option<Ready>,
         _hint: &mut Hint,
     ) -> Option<Outcome> {
         None

@@ -4,21 +4,31 @@ use crate::lanes;
 use crate::lanes::Lanes;
 use crate::queue::discipline::{Arrival, Entry, EntryId, Rejection};
 use alloc::vec::Vec;
+use core::num::NonZeroU64;
 use olaf_wire::offsets::LANE;
 
 /// Names a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SlotId(usize);
 
-/// The sum of a slot's entry and the lanes of an arrival, made beside both, or a copy of the lanes. It is
-/// used up by the arrival itself, before anything else happens to the slots.
-#[derive(Debug)]
+/// Says that the lanes of an arrival were added to those of a slot's entry beside both, or copied. The arrival
+/// itself uses the result. After anything else that happened to the slots it says nothing.
+#[derive(Clone, Copy, Debug)]
 pub struct Ready {
+    /// Which of the [`Prepared`]. A number and a length fit two registers.
+    number: NonZeroU64,
+    length: f64,
+}
+
+/// What lies in the last spare buffer.
+#[derive(Debug, Default)]
+struct Prepared {
+    /// The count of preparations then; 0: the buffer has nothing that can be used.
+    number: u64,
     /// Whose sum; none: it is a copy.
     slot: Option<SlotId>,
     /// Where the arrival's lanes are in memory, and how many bytes.
     of: (usize, usize),
-    length: f64,
 }
 
 impl Ready {
@@ -26,10 +36,6 @@ impl Ready {
     #[must_use]
     pub const fn length(&self) -> f64 {
         self.length
-    }
-
-    fn is_of(&self, slot: Option<SlotId>, arrival: &Arrival<'_>) -> bool {
-        self.slot == slot && self.of == address(arrival.lanes)
     }
 }
 
@@ -49,6 +55,8 @@ pub struct Slots {
     free: Vec<SlotId>,
     /// Lane buffers of freed slots, and one more for the sum under way.
     spare: Vec<Lanes>,
+    prepared: Prepared,
+    preparations: u64,
     next_id: u64,
     /// Slots that may be filled; `entries` grows up to it as it is needed.
     count: usize,
@@ -63,6 +71,8 @@ impl Slots {
             products: Vec::new(),
             free: Vec::new(),
             spare: Vec::new(),
+            prepared: Prepared::default(),
+            preparations: 0,
             next_id: 0,
             count,
         }
@@ -154,7 +164,7 @@ impl Slots {
         arrival: &Arrival<'_>,
         ready: Option<Ready>,
     ) -> Result<(), Rejection> {
-        let is_ready = ready.is_some_and(|ready| ready.is_of(Some(slot), arrival));
+        let is_ready = self.use_up(ready, Some(slot), arrival);
         let (entry, products, sum) = self.beside(slot);
         merge_into(entry, products, arrival, sum, is_ready)
     }
@@ -163,24 +173,51 @@ impl Slots {
     /// [`merge`](Slots::merge). Nothing where the two have no finite sum.
     #[inline]
     pub fn prepare(&mut self, slot: SlotId, arrival: &Arrival<'_>) -> Option<Ready> {
+        self.prepared.number = 0;
         let (entry, _, sum) = self.beside(slot);
         if arrival.lanes.len() != entry.lanes.len() * LANE {
             return None;
         }
         let length = lanes::add_and_length(sum, &entry.lanes, arrival.lanes)?;
-        Some(Ready { slot: Some(slot), of: address(arrival.lanes), length })
+        Some(self.ready(Some(slot), arrival, length))
     }
 
     /// Copies an arrival's lanes, and keeps the copy until [`fill`](Slots::fill) or
     /// [`replace`](Slots::replace). Nothing where they are not finite.
     #[inline]
     pub fn prepare_copy(&mut self, arrival: &Arrival<'_>) -> Option<Ready> {
+        self.prepared.number = 0;
         if self.spare.is_empty() {
             self.spare.push(Lanes::default());
         }
         let copy = self.spare.last_mut().expect("one was just put there");
         let length = lanes::copy_and_length(copy, arrival.lanes)?;
-        Some(Ready { slot: None, of: address(arrival.lanes), length })
+        Some(self.ready(None, arrival, length))
+    }
+
+    /// Remembers what the last spare buffer has.
+    #[inline]
+    fn ready(&mut self, slot: Option<SlotId>, arrival: &Arrival<'_>, length: f64) -> Ready {
+        let number = NonZeroU64::MIN.saturating_add(self.preparations);
+        self.preparations = number.get();
+        self.prepared = Prepared { number: number.get(), slot, of: address(arrival.lanes) };
+        Ready { number, length }
+    }
+
+    /// Whether the last spare buffer has what was prepared of that arrival for that slot. From now on it has
+    /// nothing that can be used.
+    #[inline]
+    fn use_up(
+        &mut self,
+        ready: Option<Ready>,
+        slot: Option<SlotId>,
+        arrival: &Arrival<'_>,
+    ) -> bool {
+        let Prepared { slot: of_slot, of, .. } = self.prepared;
+        let number = core::mem::take(&mut self.prepared.number);
+        ready.is_some_and(|ready| ready.number.get() == number)
+            && of_slot == slot
+            && of == address(arrival.lanes)
     }
 
     /// A slot's entry, its sum of products, and the buffer for its next sum.
@@ -200,6 +237,7 @@ impl Slots {
         let entry =
             self.entries[slot.0].take().expect("a discipline names only slots that it filled");
         self.spare.push(entry.lanes);
+        self.prepared.number = 0;
         self.free.push(slot);
         entry.id
     }
@@ -209,8 +247,8 @@ impl Slots {
         arrival: &Arrival<'_>,
         ready: Option<Ready>,
     ) -> Result<Lanes, Rejection> {
+        let is_ready = self.use_up(ready, None, arrival);
         let mut copy = self.spare.pop().unwrap_or_default();
-        let is_ready = ready.is_some_and(|ready| ready.is_of(None, arrival));
         if arrival.contribution.has_product() && (is_ready || lanes::copy(&mut copy, arrival.lanes))
         {
             Ok(copy)

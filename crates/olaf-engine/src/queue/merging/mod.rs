@@ -110,15 +110,15 @@ impl Discipline for Merging {
     fn meet(
         &mut self,
         arrival: &Arrival<'_>,
-        ready: &mut Option<Ready>,
+        ready: Option<Ready>,
         hint: &mut Hint,
     ) -> Option<Outcome> {
         let slot = *self.open.at(&arrival.contribution.flow, hint)?;
-        Some(meet(&mut self.line.slots, slot, self.gate, arrival, ready.take()))
+        Some(meet(&mut self.line.slots, slot, self.gate, arrival, ready))
     }
 
     fn arrive(&mut self, arrival: &Arrival<'_>) -> Outcome {
-        if let Some(outcome) = self.meet(arrival, &mut None, &mut Hint::default()) {
+        if let Some(outcome) = self.meet(arrival, None, &mut Hint::default()) {
             return outcome;
         }
         self.join(arrival, None)
