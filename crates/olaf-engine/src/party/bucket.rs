@@ -12,6 +12,13 @@ pub struct Allowance {
     pub every: Duration,
 }
 
+/// Nanoseconds; of more than 584 years as many as fit. The arithmetic of [`Duration`] divides by a second.
+#[inline]
+fn nanos(time: Duration) -> u64 {
+    let seconds = time.as_secs().saturating_mul(1_000_000_000);
+    seconds.saturating_add(u64::from(time.subsec_nanos()))
+}
+
 /// A bucket, full at first. It keeps the instant at which it is full again; each token that is taken
 /// moves this instant by [`Allowance::every`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,16 +28,20 @@ pub struct Bucket {
 
 impl Bucket {
     /// Takes a token; false where there is none.
+    #[inline]
     pub fn take(&mut self, now: Instant, allowance: Allowance) -> bool {
         self.take_many(now, 1, allowance)
     }
 
     /// Takes all of these tokens, or none.
+    #[inline]
     pub fn take_many(&mut self, now: Instant, tokens: u32, allowance: Allowance) -> bool {
-        let full_at = self.full_at.max(now) + allowance.every.saturating_mul(tokens);
-        let fits = full_at.since(now) <= allowance.every.saturating_mul(allowance.burst);
+        let every = nanos(allowance.every);
+        let price = every.saturating_mul(u64::from(tokens));
+        let full_at = self.full_at.max(now).0.saturating_add(price);
+        let fits = full_at - now.0 <= every.saturating_mul(u64::from(allowance.burst));
         if fits {
-            self.full_at = full_at;
+            self.full_at = Instant(full_at);
         }
         fits
     }

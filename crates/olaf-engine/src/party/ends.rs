@@ -66,12 +66,14 @@ impl FlowEnds {
     }
 
     fn shift(&mut self, by: u32) {
-        let shifted = |mask: u64| mask.checked_shl(by).unwrap_or(0);
+        // One comparison for all of them, and not one for each.
+        let (kept, by) = if by < 64 { (u64::MAX, by) } else { (0, 0) };
+        let shifted = |mask: u64| (mask & kept) << by;
         self.ends.delivered = shifted(self.ends.delivered);
         self.ends.ended = shifted(self.ends.ended);
         self.seen = shifted(self.seen);
         self.untold = shifted(self.untold);
-        self.counted = shifted(self.counted) | below(by);
+        self.counted = shifted(self.counted) | if kept == 0 { u64::MAX } else { below(by) };
     }
 
     /// It reached the server.

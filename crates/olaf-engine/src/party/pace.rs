@@ -100,20 +100,20 @@ impl Rate {
             self.stretch = Some((now, now));
             return None;
         };
-        if self.enough.is_some_and(|at| now.since(at) >= STRETCH) {
+        if self.enough.is_some_and(|at| at + STRETCH <= now) {
             self.interval_s = Some(self.mean_s(newest.since(since)));
             since = newest;
             (self.updates, self.enough) = (0, None);
         }
         self.updates += 1;
         self.stretch = Some((since, now));
-        let took = now.since(since);
-        if took < STRETCH {
+        if now < since + STRETCH {
             return None;
         }
         self.enough.get_or_insert(now);
         // Of many updates each 16th says enough.
-        (self.updates <= 16 || self.updates.is_multiple_of(16)).then(|| 1.0 / self.mean_s(took))
+        (self.updates <= 16 || self.updates.is_multiple_of(16))
+            .then(|| 1.0 / self.mean_s(now.since(since)))
     }
 
     /// The mean time between two updates, this stretch included.
@@ -189,15 +189,17 @@ impl Paces {
 impl Limited {
     /// Takes a token. `allowed` works the limit out from what the others sent lately: none where nobody else
     /// sends, because then nothing says what is usual.
+    #[inline]
     fn takes(&mut self, now: Instant, allowed: impl FnOnce() -> Option<Allowance>) -> bool {
-        if self.renewed.is_none_or(|at| now.since(at) >= STRETCH) {
-            self.renew(now, allowed());
+        if self.renewed.is_none_or(|at| at + STRETCH <= now) {
+            self.renew(now, allowed);
         }
         self.allowed.is_none_or(|allowed| self.bucket.take(now, allowed))
     }
 
     #[inline(never)]
-    fn renew(&mut self, now: Instant, allowed: Option<Allowance>) {
+    fn renew(&mut self, now: Instant, allowed: impl FnOnce() -> Option<Allowance>) {
+        let allowed = allowed();
         self.renewed = Some(now);
         if let (Some(before), Some(allowed)) = (self.allowed, allowed) {
             self.bucket.change(now, before, allowed);

@@ -100,7 +100,8 @@ impl Recent {
     /// everything else too large.
     #[inline]
     pub(in crate::party) fn note(&mut self, now: Instant, by: Voter, own: Own, value: f64) {
-        if value > 0.0 && value < f64::INFINITY {
+        // Positive numbers are in the order of their bits: one comparison.
+        if (1..f64::INFINITY.to_bits()).contains(&value.to_bits()) {
             self.note_any(now, by, own, value);
         }
     }
@@ -115,7 +116,13 @@ impl Recent {
         } else if !self.welcome(now, by, value) {
             return;
         }
-        self.bounds = (self.bounds.0.min(value), self.bounds.1.max(value));
+        // Not `f64::min`: it would first ask whether the value is a number.
+        if value < self.bounds.0 {
+            self.bounds.0 = value;
+        }
+        if value > self.bounds.1 {
+            self.bounds.1 = value;
+        }
     }
 
     /// Whether a newcomer gets a vote.
