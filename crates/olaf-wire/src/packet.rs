@@ -225,7 +225,9 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Bytes of the text that a layout's header announces.
+    /// Bytes of the text that a layout's header announces. Inlined, so that no packet has to lie in memory
+    /// while it is checked.
+    #[inline]
     fn bytes_of_text(&self) -> Result<usize, Refusal> {
         match self.u32(offsets::layout::LEN_OF_TEXT) as usize {
             text if text > crate::layout::LAYOUT_PART => Err(Refusal::BadField("len")),

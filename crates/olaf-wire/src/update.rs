@@ -86,7 +86,7 @@ impl Update {
         if !(update.weight > 0.0 && update.weight <= f64::MAX) {
             return Err(Refusal::BadField("weight"));
         }
-        if packet.lanes().is_empty() {
+        if packet.len() <= at::PAYLOAD {
             return Err(Refusal::BadField("lanes"));
         }
         Ok(update)

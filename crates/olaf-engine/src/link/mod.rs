@@ -151,13 +151,14 @@ impl<D: Datagram> Link<D> {
 
     /// An update arrives at `now`. Departures that end by `now` come first: take them out with
     /// [`Link::due`] and [`Link::release`] before.
+    #[inline(never)]
     pub fn arrive(&mut self, now: Instant, arrival: &Arrival<'_>) -> Outcome {
         self.arrive_at(now, arrival, None, &mut Hints::default())
     }
 
     /// The same. The hints say where the arrival's flow was found last; `ready` is the sum of its lanes and
     /// the waiting entry's, where [`Link::prepare`] made one just before.
-    #[inline]
+    #[inline(always)]
     pub fn arrive_at(
         &mut self,
         now: Instant,

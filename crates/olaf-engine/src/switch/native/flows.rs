@@ -29,7 +29,6 @@ pub(super) struct Hints {
     pub(super) taken: Hint,
     pub(super) pace: pace::Hints,
     pub(super) ends: Hint,
-    pub(super) clipping: Hint,
     pub(super) clip: clip::Hints,
     pub(super) link: link::Hints,
     pub(super) meeting: Hint,

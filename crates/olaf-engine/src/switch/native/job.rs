@@ -7,7 +7,7 @@ use super::neighbours::{Below, Lives};
 use super::ports::Place;
 use super::screening::Taken;
 use crate::ids::{ClusterId, PeerId, PortId, Session, WorkerId};
-use crate::party::{AtPeer, Bucket, Liveness, Members, Pace, Paces, Shape};
+use crate::party::{AtPeer, Bucket, Clipping, Liveness, Members, Pace, Paces, Shape};
 use crate::rejection::Rejection;
 use crate::table::Table;
 use crate::time::Instant;
@@ -41,6 +41,8 @@ pub(super) struct Job {
     pub(super) clusters: Table<ClusterId, Cluster>,
     /// How often its workers send.
     pub(super) paces: Paces,
+    /// What its workers sent lately.
+    pub(super) clipping: Clipping,
 }
 
 /// Joins of a worker that are remembered while their answers may still come, the newest ones: as many as the
@@ -168,6 +170,7 @@ impl Job {
             members: Members::default(),
             clusters: Table::new(),
             paces: Paces::default(),
+            clipping: Clipping::default(),
         }
     }
 }

@@ -471,7 +471,6 @@ impl Switch {
             self.departed.retain(|id, _| jobs.contains_key(id));
         }
         self.ports.forget_jobs(|id| jobs.contains_key(&id));
-        self.clipping.retain(|id, _| jobs.contains_key(id));
         self.arrivals.keep(jobs.values().map(|job| job.members.len() + job.below.len()).sum());
         self.proofs.keep(|(id, peer)| jobs.get(id).is_some_and(|job| job.members.at(*peer) > 0));
         self.jobs.for_each_mut(|id, job| {

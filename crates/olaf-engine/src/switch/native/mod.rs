@@ -38,7 +38,7 @@ use crate::engine::{Engine, Source, Transmit, Verdict, Why};
 use crate::event::{Event, MEMBERSHIP_LINES};
 use crate::ids::{ClusterId, JobId, PeerId, PortId};
 use crate::party::active::{Activity, Hearings, activity_by};
-use crate::party::{Arrivals, Bucket, Chance, Clipping, Proofs};
+use crate::party::{Arrivals, Bucket, Chance, Proofs};
 use crate::queue::Arrival;
 use crate::report::{self, Report};
 use crate::table::Table;
@@ -73,8 +73,6 @@ pub struct Switch {
     proofs: Proofs<(JobId, PeerId)>,
     /// When each cluster was heard last.
     hearings: Hearings<(JobId, ClusterId)>,
-    /// What the workers of each job sent lately.
-    clipping: Table<JobId, Clipping>,
     /// Where the maps have what belongs to a flow.
     flows: Flows,
     /// Whose updates met in each waiting entry.
@@ -118,7 +116,6 @@ impl Switch {
             hearings: Hearings::default(),
             clock: Instant(0),
             lines: Bucket::default(),
-            clipping: Table::new(),
             flows: Flows::default(),
             meetings: Meetings::default(),
             asking: Questions::default(),
@@ -207,15 +204,16 @@ impl Switch {
         if packet.kind() != Kind::Update {
             return self.handle_control(now, from, packet, bytes);
         }
-        match Update::parse(packet) {
+        // By reference: an update that is moved out of a result is copied.
+        match &Update::parse(packet) {
             Ok(update) => {
                 let lanes = packet.lanes();
                 // Before the update is written to memory: the processor waits where two numbers
                 // that it has just written one by one are read as one.
-                let contribution = Contribution::of_update(&update, datagram_bytes(lanes));
-                self.handle_update(now, from, &update, Arrival { contribution, lanes })
+                let contribution = Contribution::of_update(update, datagram_bytes(lanes));
+                self.handle_update(now, from, update, &mut Arrival { contribution, lanes })
             }
-            Err(refusal) => Verdict::Drop(DropReason::Malformed(refusal)),
+            Err(refusal) => Verdict::Drop(DropReason::Malformed(*refusal)),
         }
     }
 

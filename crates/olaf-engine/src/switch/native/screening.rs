@@ -7,7 +7,7 @@ use super::counters::Account;
 use super::flows::Hints;
 use super::job::{Cluster, Job, Member};
 use crate::ids::{PeerId, Session};
-use crate::party::{Arrivals, Voter};
+use crate::party::{Arrivals, Clipping, Voter};
 use crate::rejection::Rejection;
 use crate::table::{Hint, Table};
 use crate::time::Instant;
@@ -23,6 +23,8 @@ pub(super) struct Screened<'a> {
     pub(super) account: &'a mut Account,
     /// The cluster that it names.
     pub(super) cluster: &'a mut Cluster,
+    /// What the workers of its job sent lately.
+    pub(super) clipping: &'a mut Clipping,
 }
 
 /// Lets an update in, or says why not. From then on the update is known: a repetition of it is
@@ -92,7 +94,13 @@ fn own<'a>(
         member.last_sequence = Some(update.sequence);
     }
     job.liveness.expect(now);
-    Ok(Screened { hearer: Hearer::Worker(worker), voter, account: &mut member.account, cluster })
+    Ok(Screened {
+        hearer: Hearer::Worker(worker),
+        voter,
+        account: &mut member.account,
+        cluster,
+        clipping: &mut job.clipping,
+    })
 }
 
 /// What comes from a switch.
@@ -141,7 +149,13 @@ fn passed_on<'a>(
         member.taken.take(update.segment, update.hop_sequence, &mut hints.taken)?;
     }
     job.liveness.expect(now);
-    Ok(Screened { hearer: Hearer::Switch(peer), voter, account: &mut below.account, cluster })
+    Ok(Screened {
+        hearer: Hearer::Switch(peer),
+        voter,
+        account: &mut below.account,
+        cluster,
+        clipping: &mut job.clipping,
+    })
 }
 
 /// The newest of a worker's numbers taken, segment by segment: its own count where it sends

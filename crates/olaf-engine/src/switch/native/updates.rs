@@ -14,7 +14,6 @@ use crate::event::{Event, WorkerSeen};
 use crate::ids::{ClusterId, Flow, PeerId, PortId};
 use crate::lanes;
 use crate::link::Departure;
-use crate::party::Clipping;
 use crate::party::clip::Measured;
 use crate::queue::slots::Ready;
 use crate::queue::{Arrival, EntryId, Outcome};
@@ -37,7 +36,7 @@ impl Switch {
         now: Instant,
         from: Source,
         update: &Update,
-        mut arrival: Arrival<'_>,
+        arrival: &mut Arrival<'_>,
     ) -> Verdict {
         let hints = self.flows.of(from.peer, update);
         let Some(job) = self.jobs.at(&update.address.job, &mut hints.job) else {
@@ -62,7 +61,7 @@ impl Switch {
             Err(Rejection::UnknownWorker) => return self.stranger(now, from, update),
             Err(rejection) => return self.reject(now, from, update, rejection),
         };
-        let Screened { hearer, voter, account, cluster } = screened;
+        let Screened { hearer, voter, account, cluster, clipping } = screened;
         let (flow, number, contributors) =
             (arrival.contribution.flow, update.flow_sequence, update.contributors);
         // A switch counts each of its flows. A number that this switch has given up, and told the
@@ -74,7 +73,6 @@ impl Switch {
             return self.reject(now, from, update, Rejection::Superseded);
         }
 
-        let clipping = self.clipping.at_or_insert(flow.job, &mut hints.clipping, Clipping::default);
         let mut measured = Measured {
             voter,
             segment: update.segment,
@@ -85,7 +83,7 @@ impl Switch {
         let (limits, up) = (&self.config.limits, &mut self.ports.up);
         // Where the update will probably merge, one pass adds its lanes and measures them.
         let measures = !limits.clip_norm.is_off();
-        let ready = if measures { up.prepare(&arrival, &mut hints.link) } else { None };
+        let ready = if measures { up.prepare(arrival, &mut hints.link) } else { None };
         let length = || ready.as_ref().map_or_else(|| lanes::length(arrival.lanes), Ready::length);
         // A switch has no model: where nobody else has sent anything, it cannot tell what is usual.
         let (hint, unknown) = (&mut hints.clip, |_| None);
@@ -94,11 +92,11 @@ impl Switch {
         (arrival.contribution.weight, arrival.contribution.reward) =
             (measured.weight, measured.reward);
         let outcome = if judged.keeps_lanes() {
-            up.arrive_at(now, &arrival, ready, &mut hints.link)
+            up.arrive_at(now, arrival, ready, &mut hints.link)
         } else {
             // Lanes that are scaled down have another sum.
             let lanes = clipping.scale(judged, arrival.lanes);
-            up.arrive_at(now, &Arrival { lanes, ..arrival }, None, &mut hints.link)
+            up.arrive(now, &Arrival { lanes, ..*arrival })
         };
         let tells_of_clipped = clipped.any() && account.clip(now, TELL_EVERY);
         if clipped.any() {
@@ -205,7 +203,6 @@ impl Switch {
         let len = Update::datagram_len(entry.lanes.len());
         write_lanes(&entry.lanes, &mut buf[update::PAYLOAD..len]);
 
-        let cluster = job.clusters.get_or_insert(flow.cluster, Cluster::default);
         cluster.fates.departed(contributors);
         self.counters.total.departed(contributors);
         self.departed.entry(flow.job).or_default().note(hop_sequence, contributors);
