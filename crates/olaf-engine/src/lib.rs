@@ -27,6 +27,7 @@ pub mod queue;
 pub mod rejection;
 pub mod report;
 pub mod seal;
+pub mod sums;
 pub mod switch;
 pub mod table;
 #[cfg(test)]

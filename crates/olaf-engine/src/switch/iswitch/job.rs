@@ -10,6 +10,7 @@ use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::time::Duration;
 use olaf_wire::iswitch::{ANY, Sender};
 use olaf_wire::operations_after;
 use olaf_wire::reduce::Reason;
@@ -141,6 +142,13 @@ impl Job {
     pub(super) fn contributors(&self) -> u32 {
         let each = self.lobby.values().map(|candidate| candidate.contributors);
         each.fold(0, u32::saturating_add)
+    }
+
+    /// Returns true if nobody has been heard for that time.
+    pub(super) fn is_deserted(&self, now: Instant, time: Duration) -> bool {
+        let mut members = self.current.iter().flat_map(|current| &current.members);
+        members.all(|member| member.has_left || now.since(member.heard) >= time)
+            && self.lobby.values().all(|candidate| now.since(candidate.heard) >= time)
     }
 
     /// Whether a generation is under way.

@@ -9,9 +9,9 @@ use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
 use crate::event::SumEvent;
 use crate::ids::{JobId, PeerId, Session};
-use crate::party::gives_way;
+use crate::party::GONE;
+use crate::sums::{Evicted, Held, evicted};
 use crate::time::Instant;
-use alloc::vec::Vec;
 use olaf_wire::iswitch::{
     ANY, Ack, Action, Admission, Control, Halt, Join, Leave, Outcome, SEG, Sender,
 };
@@ -68,7 +68,7 @@ impl Switch {
             return Outcome::Full;
         }
         if !self.jobs.contains_key(&join.job) {
-            if !self.has_room_for_a_job(peer) {
+            if !self.has_room_for_a_job(now, peer) {
                 return Outcome::Full;
             }
             self.next_session = self.next_session.wrapping_add(1).max(1);
@@ -133,18 +133,22 @@ impl Switch {
         Outcome::Waiting
     }
 
-    /// Whether one more job may come to be. A job that never began gives way to it.
-    fn has_room_for_a_job(&mut self, peer: PeerId) -> bool {
+    /// Returns true if one more job may come to be; another one may be evicted for it.
+    fn has_room_for_a_job(&mut self, now: Instant, peer: PeerId) -> bool {
         if self.jobs.len() < self.config.jobs as usize {
             return true;
         }
-        let unbegun = self.jobs.iter().filter(|(_, job)| job.current.is_none());
+        let silence = self.config.silence;
         let peers = |job: &Job| job.lobby.values().map(|one| one.peer).collect();
-        let unbegun: Vec<_> = unbegun.map(|(id, job)| (*id, peers(job))).collect();
-        let Some(id) = gives_way(peer, &unbegun) else { return false };
-        let waiting = self.jobs.remove(&id).map_or(0, |job| job.lobby.len());
+        let held = self.jobs.iter().map(|(id, job)| Held {
+            id: *id,
+            is_deserted: job.is_deserted(now, silence),
+            unbegun: job.current.is_none().then(|| peers(job)),
+        });
+        let Some(Evicted { id, turned_away }) = evicted(peer, held) else { return false };
         let full = DropReason::SumJoinRefused(Outcome::Full.of_join());
-        (0..waiting).for_each(|_| self.counters.refuse(full));
+        (0..turned_away).for_each(|_| self.counters.refuse(full));
+        self.forget_job(id);
         true
     }
 
@@ -394,18 +398,19 @@ impl Switch {
         self.out.tell(now, peer, Control::Ack(ack));
     }
 
-    /// Forgets a job that has nobody left.
+    /// Forgets a job that has nobody left. Its workers may come back to it for some time, if the path was cut.
     pub(super) fn drop_if_deserted(&mut self, now: Instant, id: JobId) {
-        let patience = self.config.silence * 2;
+        let patience = self.config.silence * GONE;
         let Some(job) = self.jobs.get(&id) else { return };
-        let is_gone =
-            |member: &super::job::Member| member.has_left || now.since(member.heard) > patience;
-        let is_deserted = job.lobby.is_empty()
-            && job
-                .current
-                .as_ref()
-                .is_none_or(|current| current.end.is_some() && current.members.iter().all(is_gone));
-        if is_deserted && let Some(current) = self.jobs.remove(&id).and_then(|job| job.current) {
+        // The switch above has to hear first that a generation ends.
+        let may_go = self.out.above().is_none() || !job.is_open();
+        if may_go && job.lobby.is_empty() && job.is_deserted(now, patience) {
+            self.forget_job(id);
+        }
+    }
+
+    fn forget_job(&mut self, id: JobId) {
+        if let Some(current) = self.jobs.remove(&id).and_then(|job| job.current) {
             self.forget(&current);
         }
     }

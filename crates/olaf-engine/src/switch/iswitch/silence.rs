@@ -29,8 +29,8 @@ impl Switch {
         }
     }
 
-    /// The first member that is silent while others wait for it. Where nobody waits, three times the silence
-    /// is allowed: a job of the dead must not keep its place.
+    /// The first member that is silent while others wait for it. A lower switch does not see who waits at other
+    /// switches: there three times the silence is allowed where nobody waits here.
     fn dead_member(&self, now: Instant, id: JobId) -> Option<(Reason, u32)> {
         let job = self.jobs.get(&id)?;
         let current = job.current.as_ref().filter(|current| current.end.is_none())?;
@@ -38,6 +38,9 @@ impl Switch {
         let is_open = current.table.cell(first).is_some_and(|cell| cell.state() == State::Open);
         let is_open = is_open || current.table.open() > 0 || current.table.is_blocked();
         let waits = is_open || !job.lobby.is_empty();
+        if !waits && self.out.above().is_none() {
+            return None;
+        }
         let patience = self.config.silence * if waits { 1 } else { 3 };
         let is_silent = |member: &&Member| now.since(member.heard) > patience;
         let dead = current.members.iter().find(is_silent)?;

@@ -86,7 +86,7 @@ impl Switch {
         }
         let silence = self.config.silence;
         self.forget_deserted(now, id, join.workers, join.deadline_us);
-        if !self.jobs.contains_key(&id) && !self.has_room_for_a_job(from.peer) {
+        if !self.jobs.contains_key(&id) && !self.has_room_for_a_job(now, from.peer) {
             return Err(WelcomeCode::Full);
         }
         let job = self.jobs.entry(id);

@@ -6,7 +6,8 @@ use super::generation::{End, Generation, Member};
 use super::job::Job;
 use crate::drop::DropReason;
 use crate::ids::{JobId, PeerId};
-use crate::party::{GONE, gives_way};
+use crate::party::GONE;
+use crate::sums::{Evicted, Held, evicted};
 use crate::time::Instant;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -45,8 +46,8 @@ impl Switch {
         }
     }
 
-    /// Forgets a job whose workers are all gone, where another job wants its number, its place,
-    /// another number of workers or another deadline.
+    /// Forgets a job whose workers are all gone, where another job wants its number with another number of workers or
+    /// another deadline.
     pub(super) fn forget_deserted(&mut self, now: Instant, id: JobId, workers: u32, deadline: u32) {
         let silence = self.config.silence;
         let known = self.jobs.get(&id);
@@ -54,26 +55,23 @@ impl Switch {
         {
             self.forget(id);
         }
-        if !self.jobs.contains_key(&id) && self.jobs.len() >= self.config.jobs as usize {
-            let over = self.jobs.iter().find(|(_, job)| job.is_over(now, silence));
-            if let Some(over) = over.map(|(over, _)| *over) {
-                self.forget(over);
-            }
-        }
     }
 
-    /// Whether one more job may come to be. A job that never had a generation gives way to it.
-    pub(super) fn has_room_for_a_job(&mut self, peer: PeerId) -> bool {
+    /// Returns true if one more job may come to be; another one may be evicted for it.
+    pub(super) fn has_room_for_a_job(&mut self, now: Instant, peer: PeerId) -> bool {
         if self.jobs.len() < self.config.jobs as usize {
             return true;
         }
-        let unbegun = self.jobs.iter().filter(|(_, job)| job.current.is_none());
+        let silence = self.config.silence;
         let peers = |job: &Job| job.lobby.values().map(|one| one.peer).collect();
-        let unbegun: Vec<_> = unbegun.map(|(id, job)| (*id, peers(job))).collect();
-        let Some(id) = gives_way(peer, &unbegun) else { return false };
-        let waiting = self.jobs.get(&id).map_or(0, |job| job.lobby.len());
+        let held = self.jobs.iter().map(|(id, job)| Held {
+            id: *id,
+            is_deserted: job.is_over(now, silence),
+            unbegun: job.current.is_none().then(|| peers(job)),
+        });
+        let Some(Evicted { id, turned_away }) = evicted(peer, held) else { return false };
         let full = DropReason::SumJoinRefused(WelcomeCode::Full);
-        (0..waiting).for_each(|_| self.counters.refuse(full));
+        (0..turned_away).for_each(|_| self.counters.refuse(full));
         self.forget(id);
         true
     }

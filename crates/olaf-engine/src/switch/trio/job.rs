@@ -112,6 +112,14 @@ impl Job {
         self.lobby.values().map(|candidate| u32::from(candidate.hello.sources)).sum()
     }
 
+    /// Returns true if nobody has been heard for that time.
+    pub(super) fn is_deserted(&self, now: Instant, time: Duration) -> bool {
+        let waiting = self.lobby.values().map(|one| one.heard);
+        let members = self.term.iter().flat_map(|term| term.members.values());
+        let mut all = waiting.chain(members.map(|member| member.heard));
+        all.all(|heard| now.since(heard) >= time)
+    }
+
     /// Whether somebody at another address is in the job, and lives.
     pub(super) fn has_others(&self, now: Instant, peer: PeerId, silence: Duration) -> bool {
         let waiting = self.lobby.values().map(|one| (one.peer, one.heard));

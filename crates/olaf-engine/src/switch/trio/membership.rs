@@ -11,8 +11,8 @@ use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
 use crate::event::SumEvent;
 use crate::ids::{JobId, PeerId, Session};
-use crate::party::Draws;
-use crate::party::gives_way;
+use crate::party::{Draws, GONE};
+use crate::sums::{Evicted, Held, evicted};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -52,7 +52,12 @@ impl Switch {
         if !tenant.takes_workers(hello.workers.into()) {
             return Ok(self.turn_away(now, from, &hello, WelcomeCode::Full));
         }
-        if !self.jobs.contains_key(&hello.job) && !self.has_room_for_a_job(from.peer) {
+        let silence = self.config.silence;
+        let is_over = |job: &Job| job.workers != hello.workers && job.is_deserted(now, silence);
+        if self.jobs.get(&hello.job).is_some_and(is_over) {
+            self.forget(hello.job);
+        }
+        if !self.jobs.contains_key(&hello.job) && !self.has_room_for_a_job(now, from.peer) {
             return Ok(self.turn_away(now, from, &hello, WelcomeCode::Full));
         }
         let (next_term, next_session) = (&mut self.next_term, &mut self.next_session);
@@ -301,24 +306,23 @@ impl Switch {
         self.event(id, ended);
     }
 
-    /// Whether one more job record may come to be. Jobs that nobody is in give way, and one that never had a term.
-    fn has_room_for_a_job(&mut self, peer: PeerId) -> bool {
-        if self.jobs.len() >= self.config.jobs as usize {
-            let idle = |job: &Job| job.lobby.is_empty() && !job.has_open_term();
-            let idle = self.jobs.iter().find(|(_, job)| idle(job)).map(|(id, _)| *id);
-            idle.into_iter().for_each(|id| self.forget(id));
+    /// Returns true if one more job record may come to be; another one may be evicted for it.
+    fn has_room_for_a_job(&mut self, now: Instant, peer: PeerId) -> bool {
+        if self.jobs.len() < self.config.jobs as usize {
+            return true;
         }
-        if self.jobs.len() >= self.config.jobs as usize {
-            let unbegun = self.jobs.iter().filter(|(_, job)| job.term.is_none());
-            let peers = |job: &Job| job.lobby.values().map(|one| one.peer).collect();
-            let unbegun: Vec<_> = unbegun.map(|(id, job)| (*id, peers(job))).collect();
-            let Some(id) = gives_way(peer, &unbegun) else { return false };
-            let waiting = self.jobs.get(&id).map_or(0, |job| job.lobby.len());
-            let full = DropReason::SumJoinRefused(WelcomeCode::Full);
-            (0..waiting).for_each(|_| self.counters.refuse(full));
-            self.forget(id);
-        }
-        self.jobs.len() < self.config.jobs as usize
+        let silence = self.config.silence;
+        let peers = |job: &Job| job.lobby.values().map(|one| one.peer).collect();
+        let held = self.jobs.iter().map(|(id, job)| Held {
+            id: *id,
+            is_deserted: job.is_deserted(now, silence),
+            unbegun: job.term.is_none().then(|| peers(job)),
+        });
+        let Some(Evicted { id, turned_away }) = evicted(peer, held) else { return false };
+        let full = DropReason::SumJoinRefused(WelcomeCode::Full);
+        (0..turned_away).for_each(|_| self.counters.refuse(full));
+        self.forget(id);
+        true
     }
 
     /// Removes a job with its records.
@@ -393,9 +397,13 @@ impl Switch {
             let dead = dead.map(|(source, _)| *source);
             let are_all_silent = term.members.values().all(is_silent);
             let is_closed = term.closed.is_some();
-            if are_all_silent && is_closed && lobby_is_empty {
+            // The switch above has to hear first that a term ends. It waits for all of this switch's workers.
+            let is_over_above = are_all_silent && term.above.is_some() && !is_closed;
+            let may_go = is_closed || term.above.is_none();
+            // Workers may come back to their term for some time, if the path was cut.
+            if may_go && lobby_is_empty && job.is_deserted(now, silence * GONE) {
                 self.forget(id);
-            } else if are_all_silent && !is_closed {
+            } else if is_over_above {
                 self.close(now, id, Reason::Dead, None);
             } else if dead.is_some() {
                 self.close(now, id, Reason::Dead, dead);

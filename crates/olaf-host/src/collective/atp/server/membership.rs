@@ -4,7 +4,8 @@ use super::AtpServer;
 use super::job::{End, Generation, Job, Member};
 use crate::collective::atp::factors::Factors;
 use alloc::vec::Vec;
-use olaf_engine::party::{GONE, gives_way};
+use olaf_engine::party::GONE;
+use olaf_engine::sums::{Evicted, Held, evicted};
 use olaf_engine::{Instant, JobId, PeerId, Receivers, Refused, SumEvent};
 use olaf_wire::atp::offsets::{SHORT_LEVELS, TENSOR_BITS, VALUE, upper};
 use olaf_wire::atp::{ANY, AtpPacket, Closed, Join, LEVELS, Leave, Welcome};
@@ -138,24 +139,22 @@ impl AtpServer {
         if is_complete && !is_open { Ok(()) } else { Err(Answer::Code(WelcomeCode::Waiting)) }
     }
 
-    /// Whether one more job may come to be. A job that nobody is in, or that never began, gives way to it.
+    /// Returns true if one more job may come to be; another one may be evicted for it.
     fn has_room_for_a_job(&mut self, now: Instant, peer: PeerId) -> bool {
         if self.jobs.len() < self.config.jobs as usize {
             return true;
         }
         let silence = self.config.silence;
-        let over = self.jobs.iter().find(|(_, job)| job.is_deserted(now, silence));
-        if let Some(over) = over.map(|(over, _)| *over) {
-            self.jobs.remove(&over);
-            return true;
-        }
-        let unbegun = self.jobs.iter().filter(|(_, job)| job.current.is_none());
         let peers = |job: &Job| job.lobby.values().map(|member| member.peer).collect();
-        let unbegun: Vec<_> = unbegun.map(|(of, job)| (*of, peers(job))).collect();
-        let Some(of) = gives_way(peer, &unbegun) else { return false };
-        let waiting = self.jobs.remove(&of).map_or(0, |job| job.lobby.len());
+        let held = self.jobs.iter().map(|(of, job)| Held {
+            id: *of,
+            is_deserted: job.is_deserted(now, silence),
+            unbegun: job.current.is_none().then(|| peers(job)),
+        });
+        let Some(Evicted { id, turned_away }) = evicted(peer, held) else { return false };
+        self.jobs.remove(&id);
         let full = Refused::NotAdmitted(WelcomeCode::Full);
-        *self.counts.refused.entry(full.name()).or_default() += waiting as u64;
+        *self.counts.refused.entry(full.name()).or_default() += turned_away as u64;
         true
     }
 

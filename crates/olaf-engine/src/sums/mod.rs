@@ -1,0 +1,10 @@
+//! Who sums together: what the authorities of all protocols decide alike
+//! (`docs/design/041-one-membership.md`).
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `eviction` | which job gives its place to a new one |
+//!
+mod eviction;
+
+pub use eviction::{Evicted, Held, evicted};
