@@ -123,7 +123,8 @@ impl Switch {
         let given = term.members.iter().filter(|(_, one)| gives_way(one));
         let replaced = given.map(|(source, _)| *source).min_by_key(|one| *one != hello.source);
         if let Some(source) = replaced {
-            self.close(now, hello.job, Reason::Joined, Some(source));
+            // Whoever was there before is gone: its process, or its path.
+            self.close(now, hello.job, Reason::Dead, Some(source));
             return true;
         }
         // It may yet take the place of a worker that has died.

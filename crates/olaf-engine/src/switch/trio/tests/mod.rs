@@ -382,7 +382,7 @@ fn a_newcomer_gets_the_place_of_a_worker_that_is_silent_and_of_no_other() {
     trace.after(MS);
     trace.sent();
     trace.recv(66, |buf| newcomer.emit(buf));
-    let closed = trace.closed(Reason::Joined, 1);
+    let closed = trace.closed(Reason::Dead, 1);
     assert!(trace.sent().contains(&(vec![0, 1], closed)));
 }
 
