@@ -4,7 +4,10 @@
 //! | file | what it decides |
 //! |---|---|
 //! | `eviction` | which job gives its place to a new one |
+//! | `numbers` | the number of a generation |
 //!
 mod eviction;
+mod numbers;
 
 pub use eviction::{Evicted, Held, evicted};
+pub use numbers::Numbers;

@@ -309,23 +309,11 @@ impl Switch {
         }
     }
 
-    /// The number of a job's next generation. What goes to all members has no other secret: a stranger
-    /// with a job of its own must not learn the number of another job.
+    /// The number of a job's next generation.
     fn number_of_next(&mut self, id: JobId) -> u32 {
         let current = self.jobs.get(&id).and_then(|job| job.current.as_ref());
         let before = current.map(|current| current.number);
-        let number = match (&mut self.chance, before) {
-            (Some(chance), None) => chance(),
-            // Workers know a later generation by its higher number, also over some that they missed.
-            (Some(chance), Some(before)) => before.wrapping_add(1 + (chance() >> 8)),
-            (None, _) => {
-                let number = self.next_generation;
-                self.next_generation = number.checked_add(1).unwrap_or(1);
-                number
-            }
-        };
-        // 0 stands for "none yet" in a join.
-        number.max(1)
+        self.numbers.next(before)
     }
 
     /// Slots of a job: its share of the memory has two tables, for the table of the generation

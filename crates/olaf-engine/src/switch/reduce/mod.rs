@@ -32,6 +32,7 @@ use crate::ids::{JobId, PeerId, PortId, Session};
 use crate::keys::ConfigError;
 use crate::party::{Chance, Cookies, Deadlines, Joins, LOOKS};
 use crate::report::{self, Report};
+use crate::sums::Numbers;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use counters::Counters;
@@ -47,9 +48,7 @@ pub struct Switch {
     jobs: BTreeMap<JobId, Job>,
     /// When the next block of each job is overdue.
     deadlines: Deadlines<JobId>,
-    next_generation: u32,
-    /// Draws what others must not guess; none: numbers count up.
-    chance: Option<Chance>,
+    numbers: Numbers,
     cookies: Cookies,
     senders: Joins<JobId>,
     out: Outbox,
@@ -73,12 +72,11 @@ impl Switch {
         Ok(Self {
             out: Outbox::of(&config),
             config,
-            chance: None,
             cookies: Cookies::default(),
             senders: Joins::default(),
             jobs: BTreeMap::new(),
             deadlines: Deadlines::default(),
-            next_generation: epoch.max(1),
+            numbers: Numbers::new(epoch),
             counters: Counters::default(),
             events: Log::default(),
             next_silence_check: Instant(0),
@@ -92,7 +90,7 @@ impl Switch {
     /// from now on `chance` draws them.
     pub fn demand_proofs(&mut self, mut chance: Chance) {
         self.cookies.demand(&mut chance);
-        self.chance = Some(chance);
+        self.numbers.draw(chance);
     }
 
     /// Names the switch above, to which this one sends its sums; `datagram_bytes` is the longest

@@ -227,8 +227,8 @@ impl Switch {
         }
         if job.upward.session == Session(0) {
             // The members know this life's generations: nothing of them may lead to the session.
-            job.upward.session = Session(match &mut self.chance {
-                Some(chance) => chance().max(1),
+            job.upward.session = Session(match self.numbers.secret() {
+                Some(secret) => secret.max(1),
                 None => self.next_session,
             });
             self.next_session = self.next_session.checked_add(1).unwrap_or(1);

@@ -60,7 +60,7 @@ impl Switch {
         if !self.jobs.contains_key(&hello.job) && !self.has_room_for_a_job(now, from.peer) {
             return Ok(self.turn_away(now, from, &hello, WelcomeCode::Full));
         }
-        let (next_term, next_session) = (&mut self.next_term, &mut self.next_session);
+        let next_session = &mut self.next_session;
         let job = self.jobs.entry(hello.job).or_insert_with(|| {
             let session = Session(*next_session);
             *next_session = session.0.checked_add(1).unwrap_or(1);
@@ -79,7 +79,7 @@ impl Switch {
             job.timeout_ms = hello.timeout_ms;
         }
         // What was said to an earlier life of the switch must not fit a term of this one.
-        *next_term = (*next_term).max(hello.term.saturating_add(1).min(u32::MAX / 2));
+        self.numbers.pass_over(hello.term);
         if job.has_open_term() && !self.replaces_a_member(now, from, &hello) {
             return Ok(Verdict::Absorb);
         }
@@ -169,6 +169,7 @@ impl Switch {
         let most_gradients = tenant.map_or(0, |tenant| tenant.most_parameters());
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let first = job.newest_of_all().wrapping_add(GENERATIONS_APART);
+        let before = job.term.as_ref().map(|term| term.number);
         let candidates: Vec<Candidate> = core::mem::take(&mut job.lobby).into_values().collect();
         let hellos = || candidates.iter().map(|candidate| candidate.hello);
         let gradients = hellos().map(|hello| hello.gradients).min().unwrap_or(1);
@@ -181,11 +182,8 @@ impl Switch {
                 let window = window.min(above.window);
                 (above.term, above.first, gradients.min(above.gradients), window)
             }
-            None => (self.next_term, first, gradients, window),
+            None => (self.numbers.next(before), first, gradients, window),
         };
-        if above.is_none() {
-            self.next_term = number.checked_add(1).unwrap_or(1);
-        }
         let is_restarted = job.term.is_none();
         let members = seats(now, &candidates, above, is_restarted);
         let spec = JobSpec {

@@ -34,6 +34,7 @@ use crate::keys::ConfigError;
 use crate::lanes::saturating;
 use crate::party::{Chance, Cookies, Joins, LOOKS};
 use crate::report::{self, Report};
+use crate::sums::Numbers;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use job::Job;
@@ -49,7 +50,7 @@ pub struct Switch {
     config: Config,
     records: Records,
     jobs: BTreeMap<u8, Job>,
-    next_term: u32,
+    numbers: Numbers,
     /// For the switch above.
     next_session: u32,
     cookies: Cookies,
@@ -66,7 +67,8 @@ pub struct Switch {
 
 impl Switch {
     /// A switch without jobs. `epoch` names this life of the switch: draw it at random. Terms count
-    /// from there, so that no message of an earlier life fits one of this life.
+    /// from there, so that no message of an earlier life fits one of this life. With
+    /// [`Switch::demand_proofs`] each job has numbers of its own, drawn at random.
     ///
     /// # Errors
     /// The key of `config` that cannot be, and why.
@@ -79,7 +81,7 @@ impl Switch {
             cookies: Cookies::default(),
             senders: Joins::default(),
             jobs: BTreeMap::new(),
-            next_term: epoch.max(1),
+            numbers: Numbers::new(epoch),
             next_session: epoch.max(1),
             counters: Counters::default(),
             events: Log::default(),
@@ -94,8 +96,9 @@ impl Switch {
     /// datagrams, and no keys prove it.
     pub fn demand_proofs(&mut self, mut chance: Chance) {
         self.cookies.demand(&mut chance);
-        // Terms begin with the same number, and every worker is told of its term.
+        // Sessions begin with the same number as terms did, and every worker was told of its term.
         self.next_session = self.next_session.wrapping_add(chance()).max(1);
+        self.numbers.draw(chance);
     }
 
     /// Names the switch above, to which this one sends its sums: Trio-ML's hierarchy (§4). Without a

@@ -37,7 +37,6 @@ enum Row {
 /// What a protocol does today instead of what is decided. The shared roster is to empty this table.
 const TODAY: &[(&str, Row, &str)] = &[
     ("reduce", Row::Leaves, "is lost now and then though half of all datagrams are lost"),
-    ("trio", Row::Numbers, "counted for all jobs"),
     ("trio", Row::Tree, "told without a name"),
     // Its server sees the switch in front of it, and not the workers' own addresses.
     ("atp", Row::Restart, "when silent, dead, by name"),
