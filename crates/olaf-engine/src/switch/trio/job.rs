@@ -40,6 +40,7 @@ pub(super) struct Member {
     pub(super) newest: u16,
     /// The results that it alone got.
     pub(super) draws: Draws,
+    pub(super) has_left: bool,
 }
 
 /// The time in which a job has the same workers.

@@ -242,10 +242,10 @@ impl Switch {
             }
             job.lobby.remove(&leave.session.0);
         }
-        let Some(term) = job.term.as_ref().filter(|term| term.number == leave.term) else {
+        let Some(term) = job.term.as_mut().filter(|term| term.number == leave.term) else {
             return Ok(Verdict::Absorb);
         };
-        let member = term.members.iter().find(|(_, one)| one.session == leave.session);
+        let member = term.members.iter_mut().find(|(_, one)| one.session == leave.session);
         let Some((source, member)) = member else {
             return Ok(Verdict::Drop(DropReason::NotAMember));
         };
@@ -253,6 +253,7 @@ impl Switch {
             return Ok(Verdict::Drop(DropReason::WrongSender));
         }
         let source = *source;
+        member.has_left |= leave.reason == Reason::Left;
         if let Some(closed) = term.closed {
             self.out.tell(now, from.peer, Message::Closed(closed));
             return Ok(Verdict::Absorb);
@@ -399,8 +400,11 @@ impl Switch {
             // The switch above has to hear first that a term ends. It waits for all of this switch's workers.
             let is_over_above = are_all_silent && term.above.is_some() && !is_closed;
             let may_go = is_closed || term.above.is_none();
-            // Workers may come back to their term for some time, if the path was cut.
-            if may_go && lobby_is_empty && job.is_deserted(now, silence * GONE) {
+            // Workers may come back to their term for some time, if the path was cut. Who gives an operation up has
+            // left, too, and joins again at once.
+            let have_all_left = term.members.values().all(|member| member.has_left);
+            let patience = silence * if have_all_left { 1 } else { GONE };
+            if may_go && lobby_is_empty && job.is_deserted(now, patience) {
                 self.forget(id);
             } else if is_over_above {
                 self.close(now, id, Reason::Dead, None);
@@ -434,6 +438,7 @@ fn seats(
             newest: newest_with(candidate, candidates, above, is_restarted)
                 .wrapping_sub(candidate.shift),
             draws: Draws::default(),
+            has_left: false,
         };
         let wanted = candidate.hello.source;
         let is_free = wanted != ANY && !seats.contains_key(&wanted);

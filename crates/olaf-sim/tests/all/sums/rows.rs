@@ -14,6 +14,7 @@ super::for_all_protocols!(
     a_session_joins_from_another_address,
     a_worker_is_silent_while_nobody_waits_for_it,
     a_job_whose_workers_vanished_frees_its_place,
+    a_job_that_all_have_left_frees_its_place,
     a_full_switch_evicts,
     generations_have_numbers,
     a_leave_is_repeated,
@@ -27,6 +28,7 @@ enum Row {
     Elsewhere,
     Silence,
     Place,
+    AllLeft,
     Eviction,
     Numbers,
     Leaves,
@@ -45,6 +47,7 @@ const TODAY: &[(&str, Row, &str)] = &[
     // Its server does not see who waits at a switch.
     ("atp", Row::Silence, "ends when silent"),
     ("atp", Row::Leaves, "is lost now and then though half of all datagrams are lost"),
+    ("atp", Row::AllLeft, "after 30 x silence"),
     // Its joins do not say how many operations a program has begun.
     ("atp", Row::Behind, "gets a wrong sum"),
 ];
@@ -56,6 +59,7 @@ fn decided<P: Protocol>(row: Row) -> &'static str {
         Row::Elsewhere => "waits while the member lives, then takes its place",
         Row::Silence => "goes on, and the first who waits is told at once",
         Row::Place => "after 30 x silence",
+        Row::AllLeft => "within 1 x silence",
         Row::Eviction => "deserted, unbegun, none",
         // A field of 8 or 16 bits is too short for draws: they would repeat sooner than a count.
         Row::Numbers if matches!(P::NAME, "iswitch" | "atp") => "counted for all jobs",
@@ -165,6 +169,22 @@ fn a_job_whose_workers_vanished_frees_its_place<P: Protocol>() {
     }
     let took = job.net.now().since(died).as_secs_f64() / SILENCE.as_secs_f64();
     observed::<P>(Row::Place, &format!("after {} x silence", took.round()));
+}
+
+fn a_job_that_all_have_left_frees_its_place<P: Protocol>() {
+    let mut job = Job::<P>::met(Setting::default());
+    (0..3).for_each(|end| job.with(end, |worker, now| worker.leave(now)));
+    let left = job.net.now();
+    let is_free = |job: &Job<P>| P::known(&job.net).jobs.is_empty();
+    while !is_free(&job) && job.net.now().since(left) < SILENCE * 40 {
+        job.run_for(SILENCE / 10);
+    }
+    let took = job.net.now().since(left).as_secs_f64() / SILENCE.as_secs_f64();
+    let what = match took {
+        ..1.2 => "within 1 x silence".to_owned(),
+        _ => format!("after {} x silence", took.round()),
+    };
+    observed::<P>(Row::AllLeft, &what);
 }
 
 /// Three jobs have all places: the job of the others runs, the workers of the second one are gone, and the third one
