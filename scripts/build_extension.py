@@ -22,9 +22,25 @@ from typing import TextIO
 ABOUT = "about 2 minutes on two cores"
 """A fresh clone on an idle machine: cargo fetches the crates and compiles all of them."""
 ABOUT_S = 120.0
-SHARES = {"olaf-engine": 0.39, "olaf-host": 0.66, "olaf-net": 0.91}
-"""The part of a build on two cores that is over when a crate is compiled. Steps are no measure: the
-last ten of them take more than half of the time."""
+CPU_S = {
+    "aws-lc-sys(build)": 22.0,
+    "tokio": 5.0,
+    "pyo3": 5.0,
+    "rustix": 5.0,
+    "olaf-engine": 40.0,
+    "olaf-host": 35.0,
+    "olaf-sched": 18.0,
+    "olaf-sim": 13.0,
+    "olaf-net": 54.0,
+    "olaf-bindings": 23.0,
+}
+"""CPU seconds of the largest steps of a release build, as cargo's bar names them. A step is no
+measure by itself: ten of them take more than two thirds of the time."""
+REST_CPU_S = 60.0
+"""CPU seconds of all the other steps together."""
+WHOLE_CPU_S = sum(CPU_S.values()) + REST_CPU_S
+KNOWN_S = 20.0
+"""The expected speed counts as much as this number of seconds of the build itself."""
 EVERY_S = 15.0
 """Seconds between two lines where nothing can be drawn again."""
 REDRAW_S = 0.5
@@ -52,9 +68,9 @@ class Progress:
         """All crates are compiled, not only some that changed."""
         self.kept: list[str] = []
         """The lines that are no progress."""
-        self._began: set[str] = set()
-        self._passed: dict[str, float | None] = {}
-        """Crates of `SHARES` that are compiled, and the time when a line first said so."""
+        self._compiling: dict[str, float | None] = {}
+        """The crates of `CPU_S` that are being compiled, and when a line first said so."""
+        self._compiled: set[str] = set()
         self._part, self._phase = "", "starting cargo"
 
     def feed(self, text: str) -> None:
@@ -83,33 +99,39 @@ class Progress:
             self.kept.append(line)
 
     def _notice(self, compiling: str) -> None:
-        """Take in which crates cargo compiles now. The bar has no room for all of them where they
-        are many; those with a share come last, when they are few."""
-        for crate in SHARES:
-            if re.search(rf"\b{crate}(?![\w(-])", compiling):
-                self._began.add(crate)
-            elif crate in self._began and "..." not in compiling:
-                self._passed.setdefault(crate, None)
+        """Take in which crates cargo compiles now."""
+        now = set(compiling.split(", "))
+        for crate in CPU_S.keys() & now:
+            self._compiling.setdefault(crate, None)
+        if not compiling.endswith("..."):  # otherwise cargo has left some out
+            for crate in self._compiling.keys() - now:
+                del self._compiling[crate]
+                self._compiled.add(crate)
 
-    def _whole_s(self, elapsed_s: float) -> float:
-        """What the build will take, by what it has taken so far."""
-        estimate, passed = ABOUT_S, 0.0
-        for crate, share in SHARES.items():
-            if crate in self._passed:
-                if self._passed[crate] is None:
-                    self._passed[crate] = elapsed_s
-                estimate, passed = (self._passed[crate] or elapsed_s) / share, share
-        following = [share for share in SHARES.values() if share > passed] or [1.0]
-        return max(estimate, elapsed_s / following[0])
+    def _done_cpu_s(self, elapsed_s: float) -> tuple[float, float]:
+        """CPU seconds of the work that is done, and those that are done in a second."""
+        others = max(self.total - len(CPU_S), 1)
+        rest = min(max(self.done - len(self._compiled), 0) / others, 1.0) * REST_CPU_S
+        done = rest + sum(CPU_S[crate] for crate in self._compiled)
+        usual = WHOLE_CPU_S / ABOUT_S
+        speed = (done + usual * KNOWN_S) / (elapsed_s + KNOWN_S)
+        for crate, began_s in self._compiling.items():
+            since_s = elapsed_s if began_s is None else began_s
+            self._compiling[crate] = since_s
+            # On one of two cores. It is nearly done until it is known to be done.
+            done += min(0.9 * CPU_S[crate], (elapsed_s - since_s) * speed / 2)
+        return done, (done + usual * KNOWN_S) / (elapsed_s + KNOWN_S)
 
     def line(self, elapsed_s: float) -> str:
         """One line that says how far the build is."""
-        phase = self._phase or f"{self.done} of {self.total} steps"
-        about = ""
+        phase, about = self._phase, ""
         if self._about and (self.whole or not self.total):
-            whole_s = self._whole_s(elapsed_s)
-            known = whole_s == ABOUT_S and not self._passed
-            about = f" of {self._about}" if known else f" of about {minutes(whole_s)}"
+            done, speed = self._done_cpu_s(elapsed_s)
+            phase = phase or f"{int(100 * min(done / WHOLE_CPU_S, 0.99))} %"
+            whole_s = elapsed_s + max(WHOLE_CPU_S - done, 0.0) / speed
+            usual = abs(whole_s / ABOUT_S - 1) < 0.25
+            about = f" of {self._about}" if usual else f" of about {minutes(whole_s)}"
+        phase = phase or f"{self.done} of {self.total} steps"
         return f"building the extension: {phase}, {clock(elapsed_s)}{about}"
 
 
@@ -160,7 +182,7 @@ def build(argv: list[str], out: TextIO) -> int:
         **os.environ,
         # Cargo prints its bar, which holds the counts, into a pipe only when told so.
         "CARGO_TERM_PROGRESS_WHEN": "always",
-        "CARGO_TERM_PROGRESS_WIDTH": "100",
+        "CARGO_TERM_PROGRESS_WIDTH": "200",
         "CARGO_TERM_QUIET": "false",
     }
     with subprocess.Popen(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import itertools
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,8 +47,8 @@ def test_cargos_bar_becomes_one_line() -> None:
     assert progress.line(0) == "building the extension: starting cargo, 0:00 of about 3 minutes"
     for letter in BUILD:  # pieces of any size
         progress.feed(letter)
-    assert progress.line(42) == (
-        "building the extension: 143 of 212 steps, 0:42 of about 3 minutes"
+    assert re.fullmatch(
+        r"building the extension: \d+ %, 0:20 of about 3 minutes", progress.line(20)
     )
     assert progress.kept == []
 
@@ -70,23 +72,62 @@ def bar(done: int, compiling: str) -> str:
     return f"    Building [=========>      ] {done}/212: {compiling}     \r"
 
 
-def test_the_estimate_follows_what_the_build_has_taken() -> None:
+def percent(line: str) -> int:
+    """How far the line says that the build is."""
+    found = re.search(r" (\d+) %,", line)
+    assert found, line
+    return int(found[1])
+
+
+def replay(slowness: float) -> list[tuple[float, str]]:
+    """The lines of a build whose largest crates take their CPU seconds, times `slowness`, in the
+    order of the table on two cores, with all the small steps before them."""
     progress = build_extension.Progress("about 2 minutes")
-    progress.feed(bar(0, "libc(build.rs)"))
-    assert progress.line(46).endswith("0:46 of about 2 minutes")
-    progress.feed(bar(90, "olaf-engine, syn(build)"))
-    # It is not over at 39 %: so all of it takes more than 60 s / 0.39.
-    assert progress.line(60).endswith("1:00 of about 3 minutes")
-    progress.feed(bar(150, "olaf-host, olaf-engine(test)"))
-    assert progress.line(156).endswith("2:36 of about 7 minutes")
-    # The estimate stands until the next crate ends, or should have ended.
-    assert progress.line(260).endswith("4:20 of about 7 minutes")
-    assert progress.line(300).endswith("5:00 of about 8 minutes")
-    progress.feed(bar(208, "olaf-net"))
-    assert progress.line(310).endswith("5:10 of about 8 minutes")
-    progress.feed(bar(211, "olaf-py"))
-    assert progress.line(420).endswith("7:00 of about 8 minutes")
-    assert progress.line(490).endswith("8:10 of about 9 minutes")
+    lines, now_s = [], 0.0
+    small = 212 - len(build_extension.CPU_S)
+    for done in range(small):
+        progress.feed(bar(done, "libc(build.rs), serde_core"))
+        now_s += build_extension.REST_CPU_S / 2 / small * slowness
+        lines.append((now_s, progress.line(now_s)))
+    ends: list[tuple[float, str]] = []
+    waiting, done = list(build_extension.CPU_S.items()), small
+    while waiting or ends:
+        while waiting and len(ends) < 2:
+            crate, cpu_s = waiting.pop(0)
+            ends.append((now_s + cpu_s * slowness, crate))
+        ends.sort()
+        progress.feed(bar(done, ", ".join(crate for _, crate in ends)))
+        while now_s < ends[0][0]:
+            lines.append((now_s, progress.line(now_s)))
+            now_s = min(now_s + 1, ends[0][0])
+        del ends[0]
+        done += 1
+    return lines
+
+
+def test_the_line_says_how_much_of_the_work_is_done() -> None:
+    lines = replay(slowness=1.0)
+    whole_s = lines[-1][0]
+    for now_s, line in lines:
+        assert abs(percent(line) - 100 * now_s / whole_s) < 12, line
+    # The last two of 212 steps are no 99 % of the work: they take a tenth of the time and more.
+    assert min(percent(line) for now_s, line in lines if now_s > whole_s * 0.9) < 95
+
+
+def test_the_percentage_never_falls() -> None:
+    parts = [percent(line) for _, line in replay(slowness=4.0)]
+    assert all(later >= earlier for earlier, later in itertools.pairwise(parts))
+    assert parts[-1] > 80
+
+
+def test_the_estimate_follows_the_speed_of_this_machine() -> None:
+    lines = replay(slowness=4.0)
+    whole_s = lines[-1][0]
+    assert lines[0][1].endswith(" of about 2 minutes")
+    said = [line.rpartition("about ")[2] for now_s, line in lines if now_s > whole_s / 2]
+    found = [float(text.split()[0]) * 60 / whole_s for text in said]
+    assert 0.7 < min(found) <= max(found) < 1.4, found
+    assert len(set(said)) < 8, "it does not flicker"
 
 
 def test_minutes_are_rounded_up() -> None:
