@@ -81,7 +81,7 @@ impl Sent {
         })
     }
 
-    fn arrival<T>(&self, arrives: impl FnOnce(&Arrival<'_>) -> T) -> T {
+    pub(crate) fn arrival<T>(&self, arrives: impl FnOnce(&Arrival<'_>) -> T) -> T {
         let lanes: Vec<u8> = self.lanes.iter().flat_map(|lane| lane.to_le_bytes()).collect();
         let contribution = Contribution {
             flow: self.flow,

@@ -287,3 +287,33 @@ fn merge_into(
     entry.replaceable = false;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::update;
+
+    #[test]
+    fn what_was_prepared_is_not_used_after_something_else_has_happened() {
+        let mut slots = Slots::new(1);
+        let (one, two, four) =
+            (update(0, 1, &[1.0; 16]), update(0, 2, &[2.0; 16]), update(0, 3, &[4.0; 16]));
+        let slot = one.arrival(|arrival| slots.fill(arrival, None).unwrap().unwrap());
+        let sum = |slots: &Slots| slots.entry(slot).lanes[0];
+        four.arrival(|four| {
+            let ready = slots.prepare(slot, four);
+            assert!(ready.is_some());
+            two.arrival(|two| slots.merge(slot, two, None).unwrap());
+            slots.merge(slot, four, ready).unwrap();
+            assert_eq!(sum(&slots), 7.0, "all three");
+            // The same preparation once more, after its use.
+            slots.merge(slot, four, ready).unwrap();
+            assert_eq!(sum(&slots), 11.0);
+            // Of two preparations of one arrival only the newer one counts, and only once.
+            let (old, new) = (slots.prepare(slot, four), slots.prepare(slot, four));
+            slots.merge(slot, four, new).unwrap();
+            slots.merge(slot, four, old).unwrap();
+            assert_eq!(sum(&slots), 19.0);
+        });
+    }
+}
