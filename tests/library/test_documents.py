@@ -124,8 +124,9 @@ def test_the_pages_that_type_olaf_are_found() -> None:
     assert not COMMAND.search("import olaf\nolaf.train(1)\n")
 
 
-def test_the_files_that_the_readme_names_in_commands_are_there() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_files_that_the_readmes_name_in_commands_are_there() -> None:
+    pages = (ROOT / "README.md", ROOT / "docs/README.md")
+    readme = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     named = re.findall(r"\b(?:examples|wireshark|scripts)/[\w./-]+", readme)
     assert len(named) > 3
     for name in named:
