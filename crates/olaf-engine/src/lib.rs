@@ -4,9 +4,12 @@
 //! source, and walks no map whose order is not its keys'. Sockets (`olaf-net`), a simulated
 //! network (`olaf-sim`) and recorded traces drive the same code.
 //!
-//! From the inside out: a [`Discipline`] keeps waiting updates (the module [`queue`]). An
-//! A [`Link`] puts a pacer before a queue and says when an update has left.
-//! A [`Switch`] speaks the protocol of `olaf-wire` around them, behind the [`Engine`] trait.
+//! From the inside out: [`lanes`] has all arithmetic on payloads. A [`Discipline`] keeps waiting
+//! updates (the module [`queue`]); [`blocks`] has the tables in which the pieces of a block meet. A
+//! [`Link`] puts a pacer before a queue and says when an update has left. [`party`] knows who is
+//! alive and what one worker may do, [`sums`] what the authorities of all sums decide alike, [`seal`]
+//! who has a key. A [`Switch`] speaks the protocol of `olaf-wire` around them, behind the [`Engine`]
+//! trait; beside it are the switches that sum ([`switch`]): `reduce`, iSwitch, ATP and Trio-ML.
 
 #![no_std]
 #![cfg_attr(test, allow(clippy::disallowed_macros, reason = "each test has a thread"))]

@@ -1,5 +1,9 @@
 //! What the ends of the network decide: a worker, a parameter server, and how old a model is.
 //!
+//! [`push_pull`] has the ends of asynchronous learning: a worker and a parameter server.
+//! [`collective`] has those of sums: the workers of `reduce`, iSwitch, ATP and Trio-ML, and ATP's
+//! server. [`transmission`] decides when a worker sends, [`age`] how old a model is.
+//!
 //! Like `olaf-engine`, this crate takes time, chance and bytes as arguments and touches nothing
 //! else. Both ends are [`Engine`](olaf_engine::Engine)s, as switches are.
 
