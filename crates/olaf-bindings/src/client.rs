@@ -107,12 +107,12 @@ impl Client {
         Ok(waiting::until(py, timeout_s, here)?.is_some())
     }
 
-    /// Whether the newest update is under way: no answer has told its fate yet.
+    /// Returns true if the newest update is under way: no answer has told its fate yet.
     fn awaits_end(&self, py: Python<'_>) -> bool {
         py.detach(|| self.0.awaits_end())
     }
 
-    /// Whether transmission control holds back what was pushed, so that no answer comes.
+    /// Returns true if transmission control holds back what was pushed, so that no answer comes.
     fn holding(&self, py: Python<'_>) -> bool {
         py.detach(|| self.0.is_holding())
     }

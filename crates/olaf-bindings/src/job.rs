@@ -174,7 +174,7 @@ impl VirtualJob {
         Ok(())
     }
 
-    /// Whether the worker's newest update is under way: no answer has told its fate yet.
+    /// Returns true if the worker's newest update is under way: no answer has told its fate yet.
     fn awaits_end(&self, worker: u32) -> PyResult<bool> {
         self.check(worker)?;
         Ok(self.job().awaits_end(worker))
@@ -199,7 +199,7 @@ impl VirtualJob {
         self.job().end_wait(worker);
     }
 
-    /// Whether transmission control holds back what the worker pushed.
+    /// Returns true if transmission control holds back what the worker pushed.
     fn holding(&self, worker: u32) -> PyResult<bool> {
         self.check(worker)?;
         Ok(self.job().is_holding(worker))

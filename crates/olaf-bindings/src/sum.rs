@@ -244,7 +244,7 @@ impl SumOperation {
         self.pending.id()
     }
 
-    /// Whether it has ended.
+    /// Returns true if it has ended.
     fn done(&self, py: Python<'_>) -> bool {
         py.detach(|| self.client.settle(&self.pending))
     }

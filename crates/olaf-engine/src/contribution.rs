@@ -156,8 +156,8 @@ impl Contribution {
         })
     }
 
-    /// Whether the reward times the weight is a finite number. A queue takes nothing else in: an
-    /// infinite product that waits would turn away every honest contribution of its flow.
+    /// Returns true if the reward times the weight is a finite number. A queue takes nothing else
+    /// in: an infinite product that waits would turn away every honest contribution of its flow.
     #[inline]
     pub(crate) fn has_product(&self) -> bool {
         (self.reward * self.weight).is_finite()
@@ -248,8 +248,8 @@ mod tests {
         }
     }
 
-    /// The slow, obvious twin: the mean by products of rewards and weights, scaled down first.
-    fn twin(a: &Contribution, b: &Contribution) -> Option<Contribution> {
+    /// The slow, obvious reference model: the mean by products of rewards and weights, scaled down first.
+    fn reference(a: &Contribution, b: &Contribution) -> Option<Contribution> {
         let contributors = u64::from(a.contributors) + u64::from(b.contributors);
         let scale = 2f64.powi(-600);
         let products = a.reward * (a.weight * scale) + b.reward * (b.weight * scale);
@@ -319,15 +319,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn merging_is_what_the_twin_says(a in any_contribution(), b in any_contribution()) {
+        fn merging_is_what_the_reference_says(a in any_contribution(), b in any_contribution()) {
             prop_assume!(a.reward.is_finite());
-            match (a.with(&b), twin(&a, &b)) {
-                (Ok(sum), Some(twin)) => {
-                    let near = (sum.reward - twin.reward).abs() <= 1e-9 * (a.reward.abs() + b.reward.abs() + 1.0);
-                    prop_assert!(near, "{:?} against {:?}", sum, twin);
-                    prop_assert_eq!(Contribution { reward: 0.0, ..sum }, Contribution { reward: 0.0, ..twin });
+            match (a.with(&b), reference(&a, &b)) {
+                (Ok(sum), Some(reference)) => {
+                    let near = (sum.reward - reference.reward).abs() <= 1e-9 * (a.reward.abs() + b.reward.abs() + 1.0);
+                    prop_assert!(near, "{:?} against {:?}", sum, reference);
+                    prop_assert_eq!(Contribution { reward: 0.0, ..sum }, Contribution { reward: 0.0, ..reference });
                 }
-                (sum, twin) => prop_assert!(sum.is_err() && twin.is_none(), "{:?} {:?}", sum, twin),
+                (sum, reference) => prop_assert!(sum.is_err() && reference.is_none(), "{:?} {:?}", sum, reference),
             }
         }
 

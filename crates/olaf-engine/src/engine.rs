@@ -47,7 +47,7 @@ pub trait Engine {
         1
     }
 
-    /// Whether datagrams that are due must leave before the next one comes in.
+    /// Returns true if datagrams that are due must leave before the next one comes in.
     fn must_drain(&self) -> bool {
         false
     }

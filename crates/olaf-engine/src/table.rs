@@ -52,7 +52,7 @@ impl<K, V> Table<K, V> {
         self.index.len()
     }
 
-    /// Whether there is no key.
+    /// Returns true if there is no key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
@@ -144,7 +144,7 @@ impl<K: Copy + Ord, V> Table<K, V> {
         self.at(key, &mut Hint::default())
     }
 
-    /// Whether there is that key.
+    /// Returns true if there is that key.
     #[must_use]
     pub fn contains_key(&self, key: &K) -> bool {
         self.index.contains_key(key)

@@ -264,7 +264,7 @@ pub(crate) fn gates() -> impl Strategy<Value = Option<f64>> {
 pub(crate) fn drive(
     steps: &[Step],
     queue: &mut dyn Discipline,
-    twin: &mut dyn Discipline,
+    reference: &mut dyn Discipline,
 ) -> Result<(), TestCaseError> {
     let mut account = Account::default();
     let mut next_name = 0;
@@ -276,27 +276,32 @@ pub(crate) fn drive(
                     0 | 1 => sent.arrive(queue),
                     way => sent.arrive_prepared(queue, &mut hint, way == 2)?,
                 };
-                prop_assert_eq!(outcome, sent.arrive(twin), "step {}: {:?}", at, sent);
+                prop_assert_eq!(outcome, sent.arrive(reference), "step {}: {:?}", at, sent);
                 account.count(sent.contributors, outcome);
             }
             Step::Begin => {
                 let began = queue.begin_departure().map(|entry| entry.id);
-                prop_assert_eq!(began, twin.begin_departure().map(|entry| entry.id), "step {}", at);
+                prop_assert_eq!(
+                    began,
+                    reference.begin_departure().map(|entry| entry.id),
+                    "step {}",
+                    at
+                );
             }
             Step::End => {
                 let contributors =
                     queue.departing().map_or(0, |entry| entry.contribution.contributors);
                 let ended = queue.end_departure();
-                prop_assert_eq!(ended, twin.end_departure(), "step {}", at);
+                prop_assert_eq!(ended, reference.end_departure(), "step {}", at);
                 account.left += u64::from(contributors);
             }
             Step::Choose => {
                 let chosen = queue.choose().map(|entry| entry.id);
-                prop_assert_eq!(chosen, twin.choose().map(|entry| entry.id), "step {}", at);
+                prop_assert_eq!(chosen, reference.choose().map(|entry| entry.id), "step {}", at);
             }
             Step::GiveUp => {
                 let gone = queue.give_up();
-                prop_assert_eq!(gone, twin.give_up(), "step {}", at);
+                prop_assert_eq!(gone, reference.give_up(), "step {}", at);
                 account.turned_away += gone.map_or(0, |gone| u64::from(gone.contributors));
             }
             Step::Share(more) => {
@@ -304,10 +309,10 @@ pub(crate) fn drive(
                 // Names of other queues come between this one's own.
                 next_name += 1000;
                 queue.share(slots, EntryId(next_name));
-                twin.share(slots, EntryId(next_name));
+                reference.share(slots, EntryId(next_name));
             }
         }
-        compare(queue, twin)
+        compare(queue, reference)
             .map_err(|why| TestCaseError::fail(alloc::format!("step {at}: {why}")))?;
         let waiting: u64 =
             queue.entries().iter().map(|entry| u64::from(entry.contribution.contributors)).sum();
@@ -341,12 +346,12 @@ impl Account {
     }
 }
 
-fn compare(queue: &dyn Discipline, twin: &dyn Discipline) -> Result<(), String> {
+fn compare(queue: &dyn Discipline, reference: &dyn Discipline) -> Result<(), String> {
     let seen = |of: &dyn Discipline| (of.slots(), of.used(), of.departing().map(|entry| entry.id));
-    if seen(queue) != seen(twin) {
-        return Err(alloc::format!("{:?} against {:?}", seen(queue), seen(twin)));
+    if seen(queue) != seen(reference) {
+        return Err(alloc::format!("{:?} against {:?}", seen(queue), seen(reference)));
     }
-    let (entries, others) = (queue.entries(), twin.entries());
+    let (entries, others) = (queue.entries(), reference.entries());
     if entries.len() != others.len() {
         return Err(alloc::format!("{} entries against {}", entries.len(), others.len()));
     }

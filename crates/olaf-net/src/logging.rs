@@ -122,8 +122,8 @@ impl LogFilter {
         Self { least, kinds: BTreeMap::new() }
     }
 
-    /// Whether the line of an event is printed now; if so, how many of its kind were left out before it.
-    /// A role's beginning and end are always printed.
+    /// Returns true if the line of an event is printed now; if so, how many of its kind were left out
+    /// before it. A role's beginning and end are always printed.
     pub fn take(&mut self, event: &str, now: Instant) -> Option<u64> {
         if matches!(event, "listening" | "ready" | "stopped") {
             return Some(0);

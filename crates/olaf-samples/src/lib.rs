@@ -41,8 +41,8 @@ pub fn rounds(all: usize) -> usize {
     if are_benches_quick() { all.min(2) } else { all }
 }
 
-/// Whether a benchmark shows only that it runs: the environment has `OLAF_QUICK_BENCHES`, as in
-/// `make bench-quick`.
+/// Returns true if a benchmark shows only that it runs: the environment has `OLAF_QUICK_BENCHES`,
+/// as in `make bench-quick`.
 #[must_use]
 pub fn are_benches_quick() -> bool {
     std::env::var_os("OLAF_QUICK_BENCHES").is_some()

@@ -68,7 +68,7 @@ impl Carrier {
         self.wire = wire;
     }
 
-    /// Whether a datagram is longer than the wire takes.
+    /// Returns true if a datagram is longer than the wire takes.
     pub(crate) const fn is_too_long(&self, bytes: usize) -> bool {
         self.wire.longest > 0 && bytes > self.wire.longest
     }

@@ -73,14 +73,14 @@ impl Ends {
         if behind < 64 { Some(1 << behind) } else { None }
     }
 
-    /// Whether that number is said to have reached the server.
+    /// Returns true if that number is said to have reached the server.
     #[must_use]
     pub fn is_delivered(&self, number: u32) -> bool {
         self.newest != 0
             && Self::bit(self.newest, number).is_some_and(|bit| self.delivered & bit != 0)
     }
 
-    /// Whether that number is said to have ended on the way.
+    /// Returns true if that number is said to have ended on the way.
     #[must_use]
     pub fn has_ended(&self, number: u32) -> bool {
         self.newest != 0 && Self::bit(self.newest, number).is_some_and(|bit| self.ended & bit != 0)

@@ -233,13 +233,13 @@ impl WelcomeCode {
         }
     }
 
-    /// Whether a refusal may pass by itself: somebody leaves, or is forgotten.
+    /// Returns true if a refusal may pass by itself: somebody leaves, or is forgotten.
     #[must_use]
     pub const fn may_pass(self) -> bool {
         matches!(self, Self::WorkerIdInUse | Self::Full | Self::JobFull | Self::TooManyClusters)
     }
 
-    /// Whether the worker is turned away, rather than let in or told to wait.
+    /// Returns true if the worker is turned away, rather than let in or told to wait.
     #[must_use]
     pub const fn is_refusal(self) -> bool {
         !matches!(

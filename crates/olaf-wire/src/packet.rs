@@ -342,8 +342,8 @@ pub fn join_of_another_version(bytes: &[u8]) -> Option<Address> {
     (ours && other).then(|| Packet { bytes, kind: Kind::Join }.address())
 }
 
-/// Whether a datagram of ours was filled up to see what a path carries: that one does not fit is an
-/// answer, and no trouble.
+/// Returns true if a datagram of ours was filled up to see what a path carries: that one does not
+/// fit is an answer, and no trouble.
 #[must_use]
 pub fn is_probe(bytes: &[u8]) -> bool {
     let kind = bytes.get(common::KIND).copied().and_then(Kind::from_byte);

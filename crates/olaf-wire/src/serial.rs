@@ -14,7 +14,7 @@ pub const fn next(number: u32) -> u32 {
     }
 }
 
-/// Whether `number` comes after `other`.
+/// Returns true if `number` comes after `other`.
 #[must_use]
 pub const fn is_after(number: u32, other: u32) -> bool {
     let ahead = number.wrapping_sub(other);

@@ -19,7 +19,7 @@ use olaf_wire::{WelcomeCode, reduce, trio};
 pub const MEMBERSHIP_LINES: Allowance = Allowance { burst: 4096, every: Duration::from_millis(10) };
 
 impl Event {
-    /// Whether it tells of the coming or going of workers.
+    /// Returns true if it tells of the coming or going of workers.
     #[must_use]
     pub const fn is_of_membership(&self) -> bool {
         matches!(

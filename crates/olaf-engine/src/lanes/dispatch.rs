@@ -46,8 +46,8 @@ macro_rules! dispatched {
 
 pub(super) use dispatched;
 
-/// Whether kernels may use registers so wide that four of them have `lanes` lanes of 32 bits. Always,
-/// outside of tests.
+/// Returns true if kernels may use registers so wide that four of them have `lanes` lanes of 32 bits.
+/// Always, outside of tests.
 #[cfg(not(test))]
 #[inline(always)]
 pub(super) const fn allows(_lanes: usize) -> bool {

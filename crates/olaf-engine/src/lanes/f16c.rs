@@ -50,7 +50,7 @@ impl F16c {
     }
 }
 
-/// Whether the processor has F16C, which `cpufeatures` does not look for.
+/// Returns true if the processor has F16C, which `cpufeatures` does not look for.
 fn has_f16c() -> bool {
     const UNKNOWN: u8 = 0;
     const ABSENT: u8 = 1;

@@ -30,7 +30,7 @@ const INFINITY: u32 = f32::INFINITY.to_bits();
 /// A sum of squares below this number is a sum of lanes that are finite, and whose squares fit a float32.
 const FITS: f64 = 1e30;
 
-/// Whether every lane is a finite number.
+/// Returns true if every lane is a finite number.
 #[must_use]
 pub fn all_finite(incoming: &[u8]) -> bool {
     largest_of(incoming) < INFINITY

@@ -5,7 +5,7 @@
 
 use super::dispatch::{dispatched, opaque};
 
-/// Whether a lane ran over, or was too large from the beginning.
+/// Returns true if a lane ran over, or was too large from the beginning.
 #[must_use]
 #[inline]
 pub const fn is_saturated(lane: i32) -> bool {

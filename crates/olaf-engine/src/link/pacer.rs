@@ -25,7 +25,8 @@ impl Pacer {
         rate.map_or(Self::Unlimited, |rate| Self::Rate(RatePacer::new(rate)))
     }
 
-    /// Whether a datagram takes the link some time, so that the next one waits for its last bit.
+    /// Returns true if a datagram takes the link some time, so that the next one waits for its last
+    /// bit.
     pub(super) const fn takes_time(&self) -> bool {
         matches!(self, Self::Rate(_))
     }

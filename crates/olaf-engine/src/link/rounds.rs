@@ -177,7 +177,7 @@ mod tests {
     }
 
     proptest! {
-        /// The twin is the definition: bytes in proportion to shares. Sharer 0 always has something;
+        /// The reference model is the definition: bytes in proportion to shares. Sharer 0 always has something;
         /// the others come and go, with debts, in the way that is best for them.
         #[test]
         fn whoever_always_has_something_gets_its_share(

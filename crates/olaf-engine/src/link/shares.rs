@@ -60,7 +60,7 @@ impl Shares {
         self.slots.values().fold(0, |all, slots| all.saturating_add(*slots))
     }
 
-    /// Whether that job's share is named.
+    /// Returns true if that job's share is named.
     #[must_use]
     pub fn names(&self, job: JobId) -> bool {
         self.shares.contains_key(&Number(job.0))

@@ -288,33 +288,33 @@ fn kinds() -> impl Strategy<Value = QueueKind> {
 }
 
 proptest! {
-    /// The twin of a shared link that only one job uses is the link that is not shared.
+    /// The reference model of a shared link that only one job uses is the link that is not shared.
     #[test]
     fn a_job_alone_notices_no_sharing(steps in steps(1), kind in kinds(), slots in 1usize..5) {
         let mut link = shared(kind, slots, Shares::default());
-        let mut twin =
+        let mut reference =
             Link::new(a_megabit()).with_datagrams(64).with_queue(kind.queue(slots, None));
-        let (mut now, mut left, mut twins) = (0, Vec::new(), Vec::new());
+        let (mut now, mut left, mut references) = (0, Vec::new(), Vec::new());
         for step in steps {
             match step {
                 Step::Arrive(job, cluster, worker) => {
                     let arrival = update(job, cluster, worker);
                     let outcome = link.arrive(Instant(now), &arrival);
-                    prop_assert_eq!(outcome, twin.arrive(Instant(now), &arrival));
+                    prop_assert_eq!(outcome, reference.arrive(Instant(now), &arrival));
                 }
                 Step::Send(_, bytes) => {
                     let datagram = Of(1, bytes);
-                    prop_assert_eq!(link.send(Instant(now), datagram), twin.send(Instant(now), datagram));
+                    prop_assert_eq!(link.send(Instant(now), datagram), reference.send(Instant(now), datagram));
                 }
                 Step::Until(later) => {
                     now += later;
                     leave_until(&mut link, now, &mut left);
-                    leave_until(&mut twin, now, &mut twins);
+                    leave_until(&mut reference, now, &mut references);
                 }
             }
-            prop_assert_eq!(&left, &twins);
-            prop_assert_eq!((link.used(), link.backlog()), (twin.used(), twin.backlog()));
-            prop_assert_eq!(link.next_departure(), twin.next_departure());
+            prop_assert_eq!(&left, &references);
+            prop_assert_eq!((link.used(), link.backlog()), (reference.used(), reference.backlog()));
+            prop_assert_eq!(link.next_departure(), reference.next_departure());
         }
     }
 

@@ -252,26 +252,26 @@ mod tests {
             window_ms in 1u64..2_000, service_us in 0u64..50_000,
         ) {
             let mut hearings = Hearings::default();
-            let mut twin: BTreeMap<u8, (Instant, u32)> = BTreeMap::new();
+            let mut reference: BTreeMap<u8, (Instant, u32)> = BTreeMap::new();
             let mut now = at(700_000);
             for (of, verb, passed_ms, segments) in steps {
                 now = now + MS * u32::try_from(passed_ms).expect("small");
                 match verb {
                     0 => {
                         hearings.forget(&of);
-                        twin.remove(&of);
+                        reference.remove(&of);
                     }
                     1 => {
                         hearings.keep(|other| other % 4 != of % 4);
-                        twin.retain(|other, _| other % 4 != of % 4);
+                        reference.retain(|other, _| other % 4 != of % 4);
                     }
                     _ => {
                         hearings.note(of, now, segments);
-                        twin.insert(of, (now, segments));
+                        reference.insert(of, (now, segments));
                     }
                 }
-                // The twin looks at each cluster.
-                let heard = twin.values().copied();
+                // The reference model looks at each cluster.
+                let heard = reference.values().copied();
                 let (window, service) =
                     (Duration::from_millis(window_ms), Duration::from_micros(service_us));
                 prop_assert_eq!(

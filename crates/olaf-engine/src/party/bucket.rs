@@ -59,7 +59,7 @@ impl Bucket {
         self.full_at = self.full_at.min(now) + Duration::from_nanos(missing);
     }
 
-    /// Whether all tokens are here.
+    /// Returns true if all tokens are here.
     #[must_use]
     pub fn is_full(&self, now: Instant) -> bool {
         self.full_at <= now
@@ -116,7 +116,7 @@ mod tests {
     }
 
     proptest! {
-        /// The twin counts tokens in nanoseconds.
+        /// The reference model counts tokens in nanoseconds.
         #[test]
         fn a_bucket_gives_what_a_count_of_tokens_gives(
             steps in prop::collection::vec((0u64..25, 1u32..4), 1..200),

@@ -42,13 +42,13 @@ impl Cookies {
         self.place = Some(address);
     }
 
-    /// Whether addresses have to be proved.
+    /// Returns true if addresses have to be proved.
     #[must_use]
     pub const fn are_demanded(&self) -> bool {
         self.secret.is_some()
     }
 
-    /// Whether a join of the peer with that cookie comes from its address. 0 is no cookie.
+    /// Returns true if a join of the peer with that cookie comes from its address. 0 is no cookie.
     #[must_use]
     pub fn proves(&self, now: Instant, peer: PeerId, cookie: u32) -> bool {
         let Some(secret) = self.secret else { return true };

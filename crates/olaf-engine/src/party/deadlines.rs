@@ -101,19 +101,19 @@ mod tests {
         fn the_earliest_deadline_is_that_of_a_walk_through_all(
             steps in prop::collection::vec((0usize..6, prop::option::of(0u64..40)), 1..200),
         ) {
-            let (mut deadlines, mut twin) = (Deadlines::default(), [None; 6]);
+            let (mut deadlines, mut reference) = (Deadlines::default(), [None; 6]);
             let mut now = 0;
             for (of, after) in steps {
                 let at = after.map(|after| Instant(now + after));
                 deadlines.set(of, at);
-                twin[of] = at;
-                prop_assert_eq!(deadlines.next(), twin.iter().flatten().min().copied());
+                reference[of] = at;
+                prop_assert_eq!(deadlines.next(), reference.iter().flatten().min().copied());
                 now += 7;
                 while let Some(over) = deadlines.pop(Instant(now)) {
-                    prop_assert!(twin[over].take().is_some_and(|at| at.0 <= now));
+                    prop_assert!(reference[over].take().is_some_and(|at| at.0 <= now));
                 }
-                prop_assert!(twin.iter().flatten().all(|at| at.0 > now));
-                prop_assert_eq!(deadlines.of.len(), twin.iter().flatten().count());
+                prop_assert!(reference.iter().flatten().all(|at| at.0 > now));
+                prop_assert_eq!(deadlines.of.len(), reference.iter().flatten().count());
             }
         }
     }

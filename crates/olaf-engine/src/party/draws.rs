@@ -81,8 +81,8 @@ impl<K> Default for Joins<K> {
 }
 
 impl<K: Copy + Ord> Joins<K> {
-    /// Whether a join of that sender is taken. A worker repeats its join four times a second, and at first
-    /// after 20 ms; a lower switch joins for the workers behind it.
+    /// Returns true if a join of that sender is taken. A worker repeats its join four times a second, and
+    /// at first after 20 ms; a lower switch joins for the workers behind it.
     pub fn takes(&mut self, now: Instant, job: K, peer: PeerId, behind: u32) -> bool {
         let behind = behind.clamp(1, 256);
         let allowance = Allowance { burst: 64 + 16 * behind, every: JOIN_EVERY / behind };

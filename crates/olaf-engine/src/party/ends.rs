@@ -122,8 +122,8 @@ impl FlowEnds {
         self.ends()
     }
 
-    /// Whether the arrival of that number would push out an end that the sender was not told. The
-    /// sender would then never hear of it.
+    /// Returns true if the arrival of that number would push out an end that the sender was not
+    /// told. The sender would then never hear of it.
     ///
     /// Example: number 1 was replaced, and the answer to its successor was to say so. Before that
     /// answer comes, the sender sends 65: only the ends of 2 to 65 are kept from then on.
@@ -133,7 +133,7 @@ impl FlowEnds {
         self.untold != 0 && (self.untold.leading_zeros() + 1..ANOTHER_LIFE).contains(&ahead)
     }
 
-    /// Whether it can speak of a number still.
+    /// Returns true if it can speak of a number still.
     #[must_use]
     pub fn remembers(&self, number: u32) -> bool {
         self.bit(number).is_some()

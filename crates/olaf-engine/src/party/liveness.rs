@@ -86,7 +86,7 @@ impl Liveness {
         core::mem::replace(&mut self.silent, false)
     }
 
-    /// Whether it has just fallen silent: true once.
+    /// Returns true if it has just fallen silent: true once.
     pub fn fell_silent(&mut self, now: Instant, after: Duration) -> bool {
         let fell = !self.silent && self.is_overdue(now, after);
         self.silent |= fell;
@@ -105,25 +105,25 @@ impl Liveness {
         self.expected.map_or(Duration::ZERO, |since| now.since(since))
     }
 
-    /// Whether it has owed a sign of life for at least `after`.
+    /// Returns true if it has owed a sign of life for at least `after`.
     #[must_use]
     pub fn is_overdue(&self, now: Instant, after: Duration) -> bool {
         self.expected.is_some() && self.silence(now) >= after
     }
 
-    /// Whether the party has been silent long enough to be forgotten.
+    /// Returns true if the party has been silent long enough to be forgotten.
     #[must_use]
     pub fn is_gone(&self, now: Instant, silent_after: Duration) -> bool {
         self.is_overdue(now, silent_after * GONE)
     }
 
-    /// Whether it fell silent, and has not come back.
+    /// Returns true if it fell silent, and has not come back.
     #[must_use]
     pub const fn is_silent(&self) -> bool {
         self.silent
     }
 
-    /// Whether it was ever heard, and is not silent.
+    /// Returns true if it was ever heard, and is not silent.
     #[must_use]
     pub const fn is_alive(&self) -> bool {
         self.heard.is_some() && !self.silent

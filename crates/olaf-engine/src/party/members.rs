@@ -51,7 +51,7 @@ impl<M: AtPeer> Members<M> {
         self.at.get(&peer).copied().unwrap_or_default()
     }
 
-    /// Whether a worker's join named that cluster.
+    /// Returns true if a worker's join named that cluster.
     #[must_use]
     pub fn has_cluster(&self, cluster: ClusterId) -> bool {
         self.named.contains_key(&cluster)
@@ -130,15 +130,15 @@ impl<M: AtPeer> Members<M> {
         });
     }
 
-    /// Whether one more worker of that peer is too many. `hops` are the switches that the worker's join
-    /// has passed: a switch stands for all workers behind it, and no switch for more than a quarter of
-    /// all that there may be.
+    /// Returns true if one more worker of that peer is too many. `hops` are the switches that the
+    /// worker's join has passed: a switch stands for all workers behind it, and no switch for more than
+    /// a quarter of all that there may be.
     #[must_use]
     pub fn is_crowded(&self, peer: PeerId, hops: u8, max_workers: usize) -> bool {
         self.at(peer) >= if hops == 0 { WORKERS_OF_A_PEER } else { (max_workers / 4).max(1) }
     }
 
-    /// Whether the counts are those of looking at each worker.
+    /// Returns true if the counts are those of looking at each worker.
     #[cfg(test)]
     pub(crate) fn are_counted(&self) -> bool {
         let (mut at, mut named) = (BTreeMap::new(), BTreeMap::new());

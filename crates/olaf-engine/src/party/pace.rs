@@ -83,7 +83,8 @@ struct Rate {
 }
 
 impl Pace {
-    /// Whether the update is a new one by its worker's count. Several segments of one update count once.
+    /// Returns true if the update is a new one by its worker's count. Several segments of one update
+    /// count once.
     fn is_new(&mut self, sequence: u32) -> bool {
         let is_new = self.newest.is_none_or(|newest| serial::is_after(sequence, newest));
         if is_new {
@@ -130,7 +131,8 @@ impl Rate {
 }
 
 impl Paces {
-    /// Whether a datagram of a worker may be taken. A datagram is one of `segments` of an update.
+    /// Returns true if a datagram of a worker may be taken. A datagram is one of `segments` of an
+    /// update.
     pub fn takes(
         &mut self,
         now: Instant,

@@ -56,7 +56,7 @@ impl<K: Ord> Proofs<K> {
         }
     }
 
-    /// Whether the peer may get more than answers to its joins.
+    /// Returns true if the peer may get more than answers to its joins.
     pub fn is_proven(&self, peer: &K) -> bool {
         self.chance.is_none() || self.of.get(peer).is_some_and(|proof| proof.is_proven)
     }

@@ -31,7 +31,8 @@ impl Shape {
         self.parameters.div_ceil(self.segment_lanes)
     }
 
-    /// Whether the model is cut into more segments than any party takes, or into many small ones.
+    /// Returns true if the model is cut into more segments than any party takes, or into many small
+    /// ones.
     #[must_use]
     pub const fn is_cut_too_finely(self) -> bool {
         let is_small = self.segment_lanes < LEAST_SEGMENT_LANES;
@@ -55,7 +56,7 @@ impl Shape {
         self.range(segment).len()
     }
 
-    /// Whether an update is cut like the model, and its lanes are as many as its segment's.
+    /// Returns true if an update is cut like the model, and its lanes are as many as its segment's.
     #[must_use]
     #[inline]
     pub fn fits(self, update: &Update, lanes: &[u8]) -> bool {

@@ -32,7 +32,7 @@ impl Tenant {
         Ok(self)
     }
 
-    /// Whether a model of that size is within the limit.
+    /// Returns true if a model of that size is within the limit.
     #[must_use]
     pub fn takes_parameters(&self, parameters: u32) -> bool {
         self.max_parameters.is_none_or(|most| parameters <= most)
@@ -44,19 +44,19 @@ impl Tenant {
         self.max_parameters.map_or(u64::MAX, u64::from)
     }
 
-    /// Whether one more worker fits beside that many.
+    /// Returns true if one more worker fits beside that many.
     #[must_use]
     pub fn takes_worker(&self, workers: usize) -> bool {
         self.max_workers.is_none_or(|most| workers < most as usize)
     }
 
-    /// Whether that many workers are within the limit.
+    /// Returns true if that many workers are within the limit.
     #[must_use]
     pub fn takes_workers(&self, workers: usize) -> bool {
         self.max_workers.is_none_or(|most| workers <= most as usize)
     }
 
-    /// Whether one more cluster fits beside that many.
+    /// Returns true if one more cluster fits beside that many.
     #[must_use]
     pub fn takes_cluster(&self, clusters: usize) -> bool {
         self.max_clusters.is_none_or(|most| clusters < most as usize)
@@ -73,7 +73,7 @@ impl Tenants {
         Self(Some(Arc::new(listed.into_iter().collect())))
     }
 
-    /// Whether there is a list, and it names that job.
+    /// Returns true if there is a list, and it names that job.
     #[must_use]
     pub fn names(&self, job: JobId) -> bool {
         self.0.as_ref().is_some_and(|listed| listed.contains_key(&job))

@@ -1,7 +1,7 @@
 //! Queues of updates: arrivals meet waiting entries, and one entry at a time departs.
 //!
 //! [`discipline`] says what a queue is; [`fifo`], [`merging`] (the queue of the OLAF paper) and
-//! [`freshest`] are queues, each with its slow twin in `reference`.
+//! [`freshest`] are queues, each with its reference model in `reference`.
 
 pub mod discipline;
 pub mod fifo;

@@ -204,8 +204,8 @@ impl Slots {
         Ready { number, length }
     }
 
-    /// Whether the last spare buffer has what was prepared of that arrival for that slot. From now on it has
-    /// nothing that can be used.
+    /// Returns true if the last spare buffer has what was prepared of that arrival for that slot. From now
+    /// on it has nothing that can be used.
     #[inline]
     fn use_up(
         &mut self,
@@ -289,6 +289,7 @@ fn merge_into(
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::testing::update;

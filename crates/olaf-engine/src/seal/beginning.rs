@@ -84,7 +84,7 @@ impl Beginning {
         self.port
     }
 
-    /// Whether messages can be sealed now.
+    /// Returns true if messages can be sealed now.
     pub(super) const fn is_open(&self) -> bool {
         self.live.is_some()
     }

@@ -16,7 +16,8 @@ pub trait Secrets: Send {
     /// The tag of `bytes` under the key with that place in [`Secrets::keys`].
     fn sign(&self, key: usize, bytes: &[u8]) -> Tag;
 
-    /// Whether `tag` is the tag of `bytes` under that key; takes the same time for every tag.
+    /// Returns true if `tag` is the tag of `bytes` under that key; takes the same time for every
+    /// tag.
     fn verify(&self, key: usize, bytes: &[u8], tag: &Tag) -> bool;
 
     /// The tag of `bytes` under a secret that only this process has.
@@ -33,7 +34,7 @@ pub trait Secrets: Send {
 /// derived from the jobs' secrets, which a switch does not have: with a switch's key alone it neither
 /// signs nor checks.
 pub trait Signer: Send {
-    /// Whether it has the secret of that job.
+    /// Returns true if it has the secret of that job.
     fn signs(&self, job: u32) -> bool;
 
     /// A number that nobody can guess, a new one at each call; never 0.
@@ -51,7 +52,8 @@ pub trait Signer: Send {
     /// Where it has no secret of that job.
     fn tag(&self, job: u32, bytes: &[u8]) -> SignatureTag;
 
-    /// Whether `tag` is that tag; takes the same time for every tag. False without a secret.
+    /// Returns true if `tag` is that tag; takes the same time for every tag. False without a
+    /// secret.
     fn verify(&self, job: u32, bytes: &[u8], tag: &SignatureTag) -> bool;
 }
 
@@ -61,7 +63,7 @@ pub trait Session: Send {
     /// uses a number twice.
     fn sign(&self, direction: Direction, counter: u64, signed: &[u8]) -> Tag;
 
-    /// Whether `tag` is that tag; takes the same time for every tag.
+    /// Returns true if `tag` is that tag; takes the same time for every tag.
     fn verify(&self, direction: Direction, counter: u64, signed: &[u8], tag: &Tag) -> bool;
 }
 
@@ -84,7 +86,7 @@ pub struct KeyInfo {
 }
 
 impl KeyInfo {
-    /// Whether the key is good for messages of that job; messages without a job are of any.
+    /// Returns true if the key is good for messages of that job; messages without a job are of any.
     #[must_use]
     pub fn allows(&self, job: Option<u32>) -> bool {
         match (self.job, job) {

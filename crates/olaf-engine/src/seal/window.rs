@@ -16,8 +16,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Whether the number has not come yet, as far as the window knows. The caller verifies the
-    /// datagram before it [takes](Window::take) the number.
+    /// Returns true if the number has not come yet, as far as the window knows. The caller verifies
+    /// the datagram before it [takes](Window::take) the number.
     pub(super) fn is_new(&self, number: u64) -> bool {
         if number >= self.next {
             return true;

@@ -1,7 +1,7 @@
-//! Replays the queue traces of `vectors/queue` through each queue and its twin.
+//! Replays the queue traces of `vectors/queue` through each queue and its reference model.
 //!
 //! To add a case: write its steps as a file of its own with the fields `arrive`, `begin` and `end`
-//! alone, run this test with `OLAF_FILL_VECTORS=1`, which lets the slow twin fill in what follows
+//! alone, run this test with `OLAF_FILL_VECTORS=1`, which lets the reference model fill in what follows
 //! from each step, and read what it wrote.
 
 use olaf_engine::switch::native::QueueKind;
@@ -172,7 +172,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-fn fill(vector: &Vector, twin: &mut dyn Discipline) -> String {
+fn fill(vector: &Vector, reference: &mut dyn Discipline) -> String {
     let quoted = |value| serde_json::to_string(value).unwrap();
     let (about, discipline) = (quoted(&vector.about), quoted(&vector.discipline));
     let gate = vector.gate.map_or("null".to_owned(), |gate| gate.to_string());
@@ -182,7 +182,7 @@ fn fill(vector: &Vector, twin: &mut dyn Discipline) -> String {
     );
     for (at, step) in vector.steps.iter().enumerate() {
         let comma = if at == 0 { "" } else { "," };
-        write!(out, "{comma}\n{}", serde_json::to_string(&take(step, twin)).unwrap()).unwrap();
+        write!(out, "{comma}\n{}", serde_json::to_string(&take(step, reference)).unwrap()).unwrap();
     }
     out + "\n]}\n"
 }
@@ -197,21 +197,21 @@ fn every_queue_replays_every_vector() {
             serde_json::from_str(&text).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
         let kind = QueueKind::parse(&vector.discipline).unwrap();
         let (slots, gate) = (vector.slots, vector.gate);
-        let mut twin: Box<dyn Discipline> = match kind {
+        let mut reference: Box<dyn Discipline> = match kind {
             QueueKind::Merging => Box::new(merging::reference::Reference::new(slots, gate)),
             QueueKind::Fifo => Box::new(fifo::reference::Reference::new(slots)),
             QueueKind::Freshest => Box::new(freshest::reference::Reference::new(slots, gate)),
             #[allow(unreachable_patterns, reason = "for the next discipline")]
-            kind => panic!("{}: give it its slow twin here", kind.name()),
+            kind => panic!("{}: give it its slow reference here", kind.name()),
         };
         if std::env::var_os("OLAF_FILL_VECTORS").is_some() {
-            std::fs::write(&file, fill(&vector, &mut *twin)).unwrap();
+            std::fs::write(&file, fill(&vector, &mut *reference)).unwrap();
             continue;
         }
         let mut queue = kind.queue(slots, gate);
         for (at, step) in vector.steps.iter().enumerate() {
             for (name, found) in
-                [("queue", take(step, &mut *queue)), ("twin", take(step, &mut *twin))]
+                [("queue", take(step, &mut *queue)), ("reference", take(step, &mut *reference))]
             {
                 let (file, about) = (file.display(), &vector.about);
                 let (found_json, step_json) =

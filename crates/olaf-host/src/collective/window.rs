@@ -207,7 +207,7 @@ impl Aimd {
         self.shortest.map(|shortest| shortest * 3 / 2 + queue)
     }
 
-    /// Whether the newest round trip is longer than that of a path with such a queue.
+    /// Returns true if the newest round trip is longer than that of a path with such a queue.
     fn has_queue(&self, queue: Duration) -> bool {
         let both = self.newest.zip(self.longest(queue));
         both.is_none_or(|(newest, longest)| newest > longest)

@@ -132,7 +132,8 @@ impl Layout {
     }
 }
 
-/// Whether an entry of a file can have that name and unpacks into the folder where one expects it.
+/// Returns true if an entry of a file can have that name and unpacks into the folder where one
+/// expects it.
 fn is_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len())
         && !name.chars().any(|c| c.is_control() || c == '\\')

@@ -95,7 +95,7 @@ impl Transmission {
         &self.config
     }
 
-    /// Whether it wants to hear what its switch has taken in of its cluster.
+    /// Returns true if it wants to hear what its switch has taken in of its cluster.
     #[must_use]
     pub const fn wants_notices(&self) -> bool {
         matches!(self.config.control, Control::Fair(_))
@@ -140,7 +140,7 @@ impl Transmission {
         }
     }
 
-    /// Whether that update is sent; `chance` is a draw from 0 to below 1.
+    /// Returns true if that update is sent; `chance` is a draw from 0 to below 1.
     #[must_use]
     pub fn decide(&self, now: Instant, generated_ns: u64, chance: f64) -> bool {
         chance < self.probability(now, generated_ns)

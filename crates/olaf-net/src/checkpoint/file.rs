@@ -95,7 +95,7 @@ pub(crate) fn unused_name(path: &Path) -> PathBuf {
     names.find(is_free).expect("numbers do not end")
 }
 
-/// Whether anything has that name, a link to nothing too.
+/// Returns true if anything has that name, a link to nothing too.
 pub(crate) fn taken(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }

@@ -50,7 +50,7 @@ impl Files {
         Ok(files)
     }
 
-    /// Whether each job has a file of its own.
+    /// Returns true if each job has a file of its own.
     fn is_for_many(&self) -> bool {
         self.name.contains(JOB)
     }

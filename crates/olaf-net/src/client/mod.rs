@@ -312,13 +312,14 @@ impl Client {
         self.shared.wait_until(deadline(timeout), is_here).is_some()
     }
 
-    /// Whether an update is under way: it waits here, or its end is not known yet.
+    /// Returns true if an update is under way: it waits here, or its end is not known yet.
     #[must_use]
     pub fn awaits_end(&self) -> bool {
         self.shared.with(|worker| worker.awaits_end())
     }
 
-    /// Whether transmission control holds back what was pushed, so that no answer to it comes.
+    /// Returns true if transmission control holds back what was pushed, so that no answer to it
+    /// comes.
     #[must_use]
     pub fn is_holding(&self) -> bool {
         self.shared.with(|worker| worker.statistics(clock::now()).held > 0)

@@ -320,7 +320,7 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// Whether all that was taken from the engine has left.
+    /// Returns true if all that was taken from the engine has left.
     pub(crate) fn is_sent(&self) -> bool {
         self.sent.load(Ordering::SeqCst)
     }
@@ -359,7 +359,7 @@ impl<E: Engine> Shared<E> {
         Some(KeyAdvice { is_answer, text })
     }
 
-    /// Whether the switch has shown that it has this worker's key.
+    /// Returns true if the switch has shown that it has this worker's key.
     pub(crate) fn key_is_taken(&self) -> bool {
         self.lock().engine.standing() == Standing::Open
     }

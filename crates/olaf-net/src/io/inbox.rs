@@ -100,7 +100,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// Whether the call may have left something behind.
+    /// Returns true if the call may have left something behind.
     pub(crate) const fn is_full(&self) -> bool {
         self.filled == BUFFERS
     }

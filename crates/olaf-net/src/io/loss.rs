@@ -26,7 +26,7 @@ impl ReceiveLoss {
         )))
     }
 
-    /// Whether it loses the datagram that came as number `number` since the start.
+    /// Returns true if it loses the datagram that came as number `number` since the start.
     pub(crate) fn takes(&self, number: u64) -> bool {
         random::uniform(self.seed, number) < self.probability
     }

@@ -48,7 +48,7 @@ pub(crate) struct Trouble {
 }
 
 impl Trouble {
-    /// Whether the datagram is longer than the path takes.
+    /// Returns true if the datagram is longer than the path takes.
     pub(crate) fn is_too_large(&self) -> bool {
         is(&self.error, Errno::MSGSIZE)
     }
@@ -129,7 +129,8 @@ impl Outgoing {
         }
     }
 
-    /// Whether the socket is full: nothing more is taken before [`Outgoing::flush`] succeeds.
+    /// Returns true if the socket is full: nothing more is taken before [`Outgoing::flush`]
+    /// succeeds.
     pub(crate) const fn is_blocked(&self) -> bool {
         self.blocked
     }
@@ -158,7 +159,7 @@ impl Outgoing {
         false
     }
 
-    /// Whether another message can be written behind the current run.
+    /// Returns true if another message can be written behind the current run.
     fn has_room(&mut self, sender: &impl BatchSender, statistics: &mut IoStatistics) -> bool {
         let limit = sender.segments_per_send().min(MAX_SEGMENTS);
         let full = self.runs[self.current].is_full(limit);
@@ -290,7 +291,7 @@ impl Outgoing {
         true
     }
 
-    /// Whether nothing waits.
+    /// Returns true if nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.parked.is_none() && self.group.is_none() && self.runs.iter().all(|run| run.count == 0)
     }
@@ -376,7 +377,7 @@ impl Run {
         self.flow.is_some_and(|flow| flow.peer == peer)
     }
 
-    /// Whether a datagram of `len` bytes in that flow may leave with what is here.
+    /// Returns true if a datagram of `len` bytes in that flow may leave with what is here.
     fn takes(&self, flow: &Flow, len: usize, limit: usize) -> bool {
         self.is_for(flow.peer)
             && self.flow.is_some_and(|own| own.class == flow.class)
@@ -392,7 +393,7 @@ impl Run {
             && self.len + len <= MAX_DATAGRAM
     }
 
-    /// Whether it cannot take another like its first.
+    /// Returns true if it cannot take another like its first.
     fn is_full(&self, limit: usize) -> bool {
         self.count > 0 && !self.fits(self.segment, limit)
     }

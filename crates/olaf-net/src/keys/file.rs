@@ -104,7 +104,7 @@ impl Key {
         }
     }
 
-    /// Whether it is a job's: with it models can be signed.
+    /// Returns true if it is a job's: with it models can be signed.
     #[must_use]
     pub(crate) const fn is_of_a_job(&self) -> bool {
         matches!(self.kind, Kind::Job)

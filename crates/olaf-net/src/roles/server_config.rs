@@ -106,7 +106,7 @@ impl ServerConfig {
         json::written(self)
     }
 
-    /// Whether parties need a key.
+    /// Returns true if parties need a key.
     #[must_use]
     pub fn has_keys(&self) -> bool {
         tenants::has_keys(&self.key_files, &self.keys, &self.jobs)

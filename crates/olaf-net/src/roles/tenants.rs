@@ -96,7 +96,7 @@ pub(super) fn secrets(
     }
 }
 
-/// Whether a role asks for keys.
+/// Returns true if a role asks for keys.
 pub(super) fn has_keys(files: &[String], texts: &[KeyText], jobs: &[JobConfig]) -> bool {
     !files.is_empty() || !texts.is_empty() || jobs.iter().any(|one| one.key_file.is_some())
 }

@@ -86,7 +86,7 @@ impl Pending {
         self.id
     }
 
-    /// Whether it has ended.
+    /// Returns true if it has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.slot.has_ended()
@@ -309,7 +309,7 @@ impl SumClient {
         is_over
     }
 
-    /// Whether an operation has ended. If a part of it has failed, the others end, too.
+    /// Returns true if an operation has ended. If a part of it has failed, the others end, too.
     #[must_use]
     pub fn settle(&self, pending: &Pending) -> bool {
         if !pending.has_ended() && pending.slot.has_failed() {
@@ -353,7 +353,7 @@ impl SumClient {
         self.told.next(timeout)
     }
 
-    /// Whether nothing will be told any more.
+    /// Returns true if nothing will be told any more.
     #[must_use]
     pub fn has_told_all(&self) -> bool {
         self.told.is_closed()

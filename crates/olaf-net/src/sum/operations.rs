@@ -57,7 +57,7 @@ impl Slot {
         self.has_failed.load(Ordering::Acquire)
     }
 
-    /// Whether that part has ended, or another has failed.
+    /// Returns true if that part has ended, or another has failed.
     pub(super) fn has_ended_part(&self, part: usize) -> bool {
         let parts = self.lock();
         self.has_failed() || parts.ended.get(part).is_none_or(Option::is_some)
@@ -222,7 +222,7 @@ impl Operations {
         self.settle();
     }
 
-    /// Whether no operation is open.
+    /// Returns true if no operation is open.
     pub(super) fn is_idle(&self) -> bool {
         self.open.is_empty()
     }

@@ -189,7 +189,7 @@ fn healthy(sample: Option<&Sample>) -> Result<Value, String> {
     }
 }
 
-/// Whether a header `Host` is an address or this machine's own name.
+/// Returns true if a header `Host` is an address or this machine's own name.
 fn is_address(host: &[u8]) -> bool {
     let Ok(host) = std::str::from_utf8(host) else { return false };
     let host = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {

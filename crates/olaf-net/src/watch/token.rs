@@ -41,7 +41,8 @@ impl Token {
         Ok(Self(secret.as_bytes().to_vec()))
     }
 
-    /// Whether a header `Authorization` holds it. The time does not depend on where they differ.
+    /// Returns true if a header `Authorization` holds it. The time does not depend on where they
+    /// differ.
     pub(super) fn is_in(&self, header: &[u8]) -> bool {
         let Some(said) = header.strip_prefix(b"Bearer ") else { return false };
         aws_lc_rs::constant_time::verify_slices_are_equal(said, &self.0).is_ok()

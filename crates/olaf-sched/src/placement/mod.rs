@@ -157,8 +157,8 @@ pub enum NoRoom {
 }
 
 impl NoRoom {
-    /// Whether waiting is in vain: the job can never run on this cluster. A job that only drained
-    /// hosts keep waiting is not refused.
+    /// Returns true if waiting is in vain: the job can never run on this cluster. A job that only
+    /// drained hosts keep waiting is not refused.
     #[must_use]
     pub const fn is_final(&self) -> bool {
         matches!(self, Self::NoHosts | Self::TooLarge { .. })
@@ -276,13 +276,13 @@ impl Placer {
         self.free.usable()
     }
 
-    /// Whether a host may be given now.
+    /// Returns true if a host may be given now.
     #[must_use]
     pub fn is_free(&self, host: HostId) -> bool {
         self.free.is_free(host)
     }
 
-    /// Whether a host is drained.
+    /// Returns true if a host is drained.
     #[must_use]
     pub fn is_drained(&self, host: HostId) -> bool {
         self.free.is_drained(host)

@@ -331,8 +331,8 @@ impl Host {
         self.reply(ballot, self.settled_body());
     }
 
-    /// Whether the outcome of `ballot` is known here: it is settled, or it is older than the
-    /// promised one. This host promises one ballot at a time and none twice. It will therefore
+    /// Returns true if the outcome of `ballot` is known here: it is settled, or it is older than
+    /// the promised one. This host promises one ballot at a time and none twice. It will therefore
     /// never promise the older one, and a ballot needs the promise of every host: it came to
     /// nothing.
     pub(super) fn knows(&self, ballot: Ballot) -> bool {

@@ -50,8 +50,8 @@ struct Item {
     rho: f64,
 }
 
-/// Whether the gain can be `score` times the largest possible gain: `sum of weight x ((none u - 1)
-/// - score x (none - all) u)` is not negative for some rates `u`.
+/// Returns true if the gain can be `score` times the largest possible gain: `sum of weight x ((none
+/// u - 1) - score x (none - all) u)` is not negative for some rates `u`.
 fn attainable(items: &[Item], score: f64) -> bool {
     // Of each: its part of the sum per unit of u, the switches' time per unit of u, and how much u
     // can grow from its least, 1 / none, where it uses no time.

@@ -17,7 +17,7 @@ pub enum Until {
 pub const LONGEST_NS: u64 = 1 << 62;
 
 impl Until {
-    /// Whether `jobs` may run for longer than [`LONGEST_NS`], which cannot be simulated.
+    /// Returns true if `jobs` may run for longer than [`LONGEST_NS`], which cannot be simulated.
     #[must_use]
     pub fn is_too_long(self, jobs: &[(&Steps, u32)]) -> bool {
         let most_ns = |(job, _): &(&Steps, u32)| match self {

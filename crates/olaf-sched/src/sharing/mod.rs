@@ -125,7 +125,7 @@ impl Decision {
 /// What a caller knows of the rivals that [`decide_among`] is shown, beyond themselves. They are
 /// named by their places in the slice.
 pub trait Surroundings {
-    /// Whether the trees of two of them conflict with each other, as each does with mine.
+    /// Returns true if the trees of two of them conflict with each other, as each does with mine.
     fn conflict(&self, a: usize, b: usize) -> bool;
 
     /// When nobody but me would keep one of them from using its tree, as far as that can be told
@@ -156,7 +156,8 @@ pub fn decide(policy: Policy, now_ns: u64, me: &Running<'_>, rivals: &[Running<'
     decide_among(policy, now_ns, me, rivals, &OneTree)
 }
 
-/// Whether `me`, which starts its operation `me.next` at `now_ns`, uses its tree, which is free now.
+/// Returns true if `me`, which starts its operation `me.next` at `now_ns`, uses its tree, which is
+/// free now.
 ///
 /// `rivals` are those that [`Policy::scope`] asks for, in an order that is the caller's but always
 /// the same; the first of those that `me` could yield to is the one named.

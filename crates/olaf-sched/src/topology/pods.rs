@@ -114,7 +114,7 @@ impl Pods {
         &self.order[start as usize..end as usize]
     }
 
-    /// Whether a host is in a pod.
+    /// Returns true if a host is in a pod.
     #[must_use]
     pub fn contains(&self, pod: PodId, host: HostId) -> bool {
         self.pod(pod).places.contains(&self.place(host))
@@ -251,7 +251,7 @@ fn hosts_below(topology: &Topology, switch: SwitchId) -> Vec<HostId> {
     hosts
 }
 
-/// Whether `hosts` holds, or is held by, or is apart from each of `sets`.
+/// Returns true if `hosts` holds, or is held by, or is apart from each of `sets`.
 fn is_nested(hosts: &[HostId], sets: &[Set], holders: &[Vec<usize>]) -> bool {
     let mut shared: BTreeMap<usize, usize> = BTreeMap::new();
     for set in hosts.iter().flat_map(|host| &holders[host.index()]) {

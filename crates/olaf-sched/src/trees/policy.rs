@@ -75,7 +75,7 @@ impl Policy {
     /// Ours, and a solver.
     pub const EXACT: Self = Self::Exact { candidates: 64, join: Join::DEFAULT, price_millis: 50 };
 
-    /// Whether it gives trees that conflict, whose jobs have to take turns.
+    /// Returns true if it gives trees that conflict, whose jobs have to take turns.
     #[must_use]
     pub const fn shares(self) -> bool {
         match self {

@@ -164,7 +164,7 @@ impl Job {
         self.waits.insert(worker, Wait::Above(newer_than));
     }
 
-    /// Whether an update of the worker is under way. See [`Worker::awaits_end`].
+    /// Returns true if an update of the worker is under way. See [`Worker::awaits_end`].
     ///
     /// # Panics
     /// When there is no such worker.
@@ -191,7 +191,8 @@ impl Job {
         self.waits.remove(&worker);
     }
 
-    /// Whether transmission control holds back what the worker pushed, so that no answer comes.
+    /// Returns true if transmission control holds back what the worker pushed, so that no answer
+    /// comes.
     ///
     /// # Panics
     /// When there is no such worker.

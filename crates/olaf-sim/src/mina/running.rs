@@ -162,8 +162,8 @@ impl Running {
     }
 }
 
-/// Whether a job with these steps ever uses its tree under this policy, so that others must mind
-/// it. With a plan, one that is as fast without leaves it to others.
+/// Returns true if a job with these steps ever uses its tree under this policy, so that others must
+/// mind it. With a plan, one that is as fast without leaves it to others.
 pub(super) fn wants(policy: sharing::Policy, steps: &Steps) -> bool {
     match policy {
         sharing::Policy::None => false,

@@ -118,7 +118,7 @@ fn a_network_too_slow_for_the_clock_is_refused() {
 /// A job loses its tree while an all-reduce uses the tree, and gets the same one back before that
 /// all-reduce ends. It is a tree that changed: the new one counts from the all-reduce's end, so
 /// that with a migration time the next all-reduce goes without. Found by chance, by
-/// `whole_steps_are_operations`: the twin compared the trees and took them for one.
+/// `whole_steps_are_operations`: the reference model compared the trees and took them for one.
 #[test]
 fn a_tree_that_is_lost_and_comes_back_is_another() {
     let patterns =

@@ -122,7 +122,7 @@ impl Header {
         }
     }
 
-    /// Whether the level after this one is in the same switch.
+    /// Returns true if the level after this one is in the same switch.
     #[must_use]
     pub fn same_switch_after(&self, level: usize) -> bool {
         match (level, &self.upper) {

@@ -43,13 +43,13 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Whether this operation is to use the switches.
+    /// Returns true if this operation is to use the switches.
     #[must_use]
     pub const fn covers(self, index: u64) -> bool {
         self.from <= index && index < self.to
     }
 
-    /// Whether it covers an operation of this index or of a later one.
+    /// Returns true if it covers an operation of this index or of a later one.
     #[must_use]
     pub const fn has_left(self, next: u64) -> bool {
         next < self.to && self.from < self.to

@@ -163,7 +163,7 @@ pub struct BlockResult {
 }
 
 impl BlockResult {
-    /// Whether contributors are missing.
+    /// Returns true if contributors are missing.
     #[must_use]
     pub const fn is_partial(&self) -> bool {
         self.contributors < self.expected

@@ -113,7 +113,7 @@ impl WelcomeCode {
         }
     }
 
-    /// Whether the worker is turned away, rather than let in or told to wait.
+    /// Returns true if the worker is turned away, rather than let in or told to wait.
     #[must_use]
     pub const fn is_refusal(self) -> bool {
         !matches!(self, Self::Welcome | Self::Waiting)

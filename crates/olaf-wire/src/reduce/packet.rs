@@ -59,13 +59,13 @@ impl Kind {
         })
     }
 
-    /// Whether a block's lanes follow the header.
+    /// Returns true if a block's lanes follow the header.
     #[inline]
     const fn has_lanes(self) -> bool {
         matches!(self, Self::Piece | Self::Result)
     }
 
-    /// Whether [`ALL`] may stand in place of a rank.
+    /// Returns true if [`ALL`] may stand in place of a rank.
     #[inline]
     const fn may_name_all(self) -> bool {
         !matches!(self, Self::Piece | Self::Ask | Self::Leave)
@@ -233,7 +233,7 @@ impl<'a> ReducePacket<'a> {
         self.words.chunks_exact(WORD).map(|word| u64::from_le_bytes(array_at(word, 0)))
     }
 
-    /// Whether contributors are missing in the piece or the result.
+    /// Returns true if contributors are missing in the piece or the result.
     #[must_use]
     #[inline]
     pub fn is_partial(&self) -> bool {

@@ -90,7 +90,7 @@ impl RankSet {
         }
     }
 
-    /// Whether the set has the rank.
+    /// Returns true if the set has the rank.
     #[must_use]
     #[inline]
     pub fn contains(&self, rank: u32) -> bool {
@@ -98,7 +98,7 @@ impl RankSet {
         word >> (rank % 64) & 1 == 1
     }
 
-    /// Whether both sets have a rank in common.
+    /// Returns true if both sets have a rank in common.
     #[must_use]
     pub fn intersects(&self, other: &Self) -> bool {
         self.all_words().iter().zip(other.all_words()).any(|(one, other)| one & other != 0)
@@ -111,7 +111,7 @@ impl RankSet {
         self.all_words().iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Whether the set has no rank.
+    /// Returns true if the set has no rank.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all_words().iter().all(|word| *word == 0)

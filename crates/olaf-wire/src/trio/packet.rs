@@ -46,7 +46,7 @@ impl Kind {
         Self::Gone,
     ];
 
-    /// Whether gradients follow the header.
+    /// Returns true if gradients follow the header.
     #[must_use]
     #[inline]
     pub const fn has_gradients(self) -> bool {
@@ -68,7 +68,7 @@ impl Kind {
         })
     }
 
-    /// Whether one word more is a nonce.
+    /// Returns true if one word more is a nonce.
     const fn may_have_a_nonce(self) -> bool {
         matches!(self, Self::Hello | Self::Welcome)
     }

@@ -42,7 +42,7 @@ impl Closed {
         })
     }
 
-    /// Whether all results of a generation can still be had.
+    /// Returns true if all results of a generation can still be had.
     #[must_use]
     pub const fn finishes(&self, generation: u16) -> bool {
         let ahead = generation.wrapping_sub(self.generation);

@@ -19,25 +19,25 @@ fn listed(set: &RankSet) -> Vec<u32> {
 proptest! {
     #[test]
     fn a_set_has_the_ranks_that_were_inserted(ranks in ranks(), other in 0..MAX_RANKS) {
-        let (mut set, mut twin) = (RankSet::new(), BTreeSet::new());
+        let (mut set, mut reference) = (RankSet::new(), BTreeSet::new());
         for rank in ranks {
-            prop_assert_eq!(set.insert(rank), twin.insert(rank));
+            prop_assert_eq!(set.insert(rank), reference.insert(rank));
             prop_assert!(set.contains(rank));
         }
-        prop_assert_eq!(set.len() as usize, twin.len());
-        prop_assert_eq!(set.is_empty(), twin.is_empty());
-        prop_assert_eq!(set.contains(other), twin.contains(&other));
-        prop_assert_eq!(listed(&set), Vec::from_iter(twin));
+        prop_assert_eq!(set.len() as usize, reference.len());
+        prop_assert_eq!(set.is_empty(), reference.is_empty());
+        prop_assert_eq!(set.contains(other), reference.contains(&other));
+        prop_assert_eq!(listed(&set), Vec::from_iter(reference));
     }
 
     #[test]
     fn a_union_has_the_ranks_of_both(one in ranks(), other in ranks()) {
-        let twin: BTreeSet<u32> = one.iter().chain(&other).copied().collect();
+        let reference: BTreeSet<u32> = one.iter().chain(&other).copied().collect();
         let common = one.iter().any(|rank| other.contains(rank));
         let (mut one, other) = (RankSet::from_iter(one), RankSet::from_iter(other));
         prop_assert_eq!((one.intersects(&other), other.intersects(&one)), (common, common));
         one.union(&other);
-        prop_assert_eq!(listed(&one), Vec::from_iter(twin));
+        prop_assert_eq!(listed(&one), Vec::from_iter(reference));
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod counters;
 mod datagram;
 mod pins;
 mod traffic;
-mod twin;
+mod reference;
 
 pub use bench::{Accelerator, compare};
 pub use counters::{COUNTERS, Counters, NAMES};

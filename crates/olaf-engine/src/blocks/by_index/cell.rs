@@ -63,7 +63,7 @@ impl Cell {
         &self.from
     }
 
-    /// Whether that vector of a member is in the sum.
+    /// Returns true if that vector of a member is in the sum.
     #[must_use]
     pub fn has(&self, member: u32, vector: u32) -> bool {
         match vector {
@@ -84,7 +84,7 @@ impl Cell {
         &self.sum
     }
 
-    /// Whether the cell is free for that packet, or has an earlier one.
+    /// Returns true if the cell is free for that packet, or has an earlier one.
     pub(super) const fn is_before(&self, index: u64) -> bool {
         !self.is_used || self.index < index
     }

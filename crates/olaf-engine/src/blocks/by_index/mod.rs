@@ -102,8 +102,8 @@ impl ByIndex {
         can_be
     }
 
-    /// Whether a piece with a NaN or an infinity, or with which the sum overflows, is refused and leaves no
-    /// trace. Otherwise it is summed.
+    /// Returns true if a piece with a NaN or an infinity, or with which the sum overflows, is refused and
+    /// leaves no trace. Otherwise it is summed.
     pub const fn refuse_non_finite(&mut self, refuse: bool) {
         self.refuses_non_finite = refuse;
     }
@@ -180,27 +180,28 @@ impl ByIndex {
         if is_new { Met::Opened } else { Met::Added }
     }
 
-    /// Whether the latest piece was finite, and the sum with it, where the sum was so before. A piece that is
-    /// in no sum counts as finite.
+    /// Returns true if the latest piece was finite, and the sum with it, where the sum was so before. A piece
+    /// that is in no sum counts as finite.
     #[must_use]
     pub const fn last_piece_was_finite(&self) -> bool {
         self.last_was_finite
     }
 
-    /// Whether a member can hold what it must hold before it sends the packet: the result in the other cell.
+    /// Returns true if a member can hold what it must hold before it sends the packet: the result in the
+    /// other cell.
     fn may_be_sent(&self, index: u64) -> bool {
         let Some(before) = index.checked_sub(self.slots.into()) else { return true };
         let other = &self.cells[self.place(before)];
         other.index == before && other.state() == State::Final
     }
 
-    /// Whether the next packet waits until some member holds an older result.
+    /// Returns true if the next packet waits until some member holds an older result.
     #[must_use]
     pub fn is_blocked(&self) -> bool {
         !self.gives_way(self.first_incomplete)
     }
 
-    /// Whether the packet's cell is free, or has a result that every member holds.
+    /// Returns true if the packet's cell is free, or has a result that every member holds.
     fn gives_way(&self, index: u64) -> bool {
         let Some(older) = index.checked_sub(2 * u64::from(self.slots)) else { return true };
         self.min_holds() > older

@@ -1,4 +1,4 @@
-//! The slow twin: it keeps every packet for ever and derives each answer from the rules of
+//! The reference model: it keeps every packet for ever and derives each answer from the rules of
 //! `docs/design/030-iswitch.md`.
 
 use super::{Asked, Met, Piece, Reason};
@@ -42,7 +42,7 @@ impl Packet {
     }
 }
 
-/// The twin of [`super::ByIndex`].
+/// The reference model of [`super::ByIndex`].
 #[derive(Debug)]
 pub struct Reference {
     slots: u64,

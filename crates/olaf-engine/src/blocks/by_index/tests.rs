@@ -1,4 +1,4 @@
-//! Traces of pieces, and random steps beside the slow twin.
+//! Traces of pieces, and random steps beside the reference model.
 
 use super::reference::Reference;
 use super::*;
@@ -237,7 +237,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn random_steps_end_as_the_slow_twin_says(
+    fn random_steps_end_as_the_slow_reference_says(
         slots in 1u32..4,
         weights in prop::collection::vec(1u32..3, 1..4),
         has_above in any::<bool>(),
@@ -245,9 +245,9 @@ proptest! {
         steps in prop::collection::vec(step(), 0..150),
     ) {
         let mut table = ByIndex::new(slots, weights.clone());
-        let mut twin = Reference::new(slots, weights);
+        let mut reference = Reference::new(slots, weights);
         table.refuse_non_finite(refuses);
-        twin.refuse_non_finite(refuses);
+        reference.refuse_non_finite(refuses);
         let mut met = alloc::collections::BTreeMap::<_, u64>::new();
         for step in steps {
             let mut summed = None;
@@ -257,56 +257,56 @@ proptest! {
                     let floats = if short { &floats[..4] } else { &floats };
                     let piece = Piece { index, member, missing, vector, last, congested: false, floats };
                     let outcome = table.meet(&piece);
-                    prop_assert_eq!(outcome, twin.meet(&piece), "{:?}", piece);
-                    prop_assert_eq!(table.last_piece_was_finite(), twin.last_piece_was_finite);
+                    prop_assert_eq!(outcome, reference.meet(&piece), "{:?}", piece);
+                    prop_assert_eq!(table.last_piece_was_finite(), reference.last_piece_was_finite);
                     *met.entry(alloc::format!("{outcome:?}")).or_default() += 1;
                     summed = (outcome == Met::Complete).then_some(index);
                 }
                 Step::Above { index, contributors, float } if has_above => {
                     let floats = bytes(&[f32::from(float), 0.25]);
                     let taken = table.finish(index, false, contributors, &floats);
-                    prop_assert_eq!(taken, twin.finish(index, false, contributors, &floats));
+                    prop_assert_eq!(taken, reference.finish(index, false, contributors, &floats));
                 }
                 Step::Above { .. } => {}
                 Step::Holds { member, holds } => {
                     table.note_holds(member, holds);
-                    twin.note_holds(member, holds);
+                    reference.note_holds(member, holds);
                 }
                 Step::Force(index) => {
                     let forced = table.force(index);
-                    prop_assert_eq!(forced, twin.force(index));
+                    prop_assert_eq!(forced, reference.force(index));
                     summed = forced.then_some(index);
                 }
                 Step::Threshold(h) => {
-                    prop_assert_eq!(table.set_threshold(h), twin.set_threshold(h));
+                    prop_assert_eq!(table.set_threshold(h), reference.set_threshold(h));
                 }
                 Step::Ask { member, index } => {
-                    prop_assert_eq!(table.ask(member, index), twin.ask(member, index));
+                    prop_assert_eq!(table.ask(member, index), reference.ask(member, index));
                 }
                 Step::Close(end) => {
                     table.close(end);
-                    twin.close(end);
+                    reference.close(end);
                 }
             }
             if let Some(index) = summed {
                 let cell = table.cell(index).expect("it has just been summed");
-                let (contributors, sum) = twin.packets[&index].sum();
+                let (contributors, sum) = reference.packets[&index].sum();
                 prop_assert_eq!(cell.contributors, contributors);
                 prop_assert_eq!(bits(&floats(cell.floats())), bits(&sum));
                 if !has_above {
                     table.finish_own(index);
-                    twin.finish_own(index);
+                    reference.finish_own(index);
                 }
             }
-            prop_assert_eq!(table.first_incomplete(), twin.first_incomplete());
+            prop_assert_eq!(table.first_incomplete(), reference.first_incomplete());
             let counts = table.counts();
-            prop_assert_eq!((counts.summed, counts.waiting, counts.given_up), twin.pieces());
+            prop_assert_eq!((counts.summed, counts.waiting, counts.given_up), reference.pieces());
             prop_assert_eq!(counts.received, met.values().sum::<u64>());
         }
-        for (index, packet) in &twin.packets {
-            if let (Some(cell), Some((contributors, floats_of_twin))) = (table.cell(*index), packet.result()) {
+        for (index, packet) in &reference.packets {
+            if let (Some(cell), Some((contributors, floats_of_reference))) = (table.cell(*index), packet.result()) {
                 prop_assert_eq!(cell.contributors, *contributors);
-                prop_assert_eq!(bits(&floats(cell.floats())), bits(floats_of_twin));
+                prop_assert_eq!(bits(&floats(cell.floats())), bits(floats_of_reference));
             }
         }
     }

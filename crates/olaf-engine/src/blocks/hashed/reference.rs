@@ -1,4 +1,4 @@
-//! The slow twin: it keeps every piece as it came, and adds when somebody asks.
+//! The reference model: it keeps every piece as it came, and adds when somebody asks.
 
 use super::{Id, Piece};
 use crate::time::Instant;

@@ -1,4 +1,4 @@
-//! The table beside its slow twin, and the flow charts of the paper step by step.
+//! The table beside its reference model, and the flow charts of the paper step by step.
 
 use super::reference::{self, Reference};
 use super::*;
@@ -164,8 +164,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_table_does_as_its_slow_twin(size in 1u32..4, steps in prop::collection::vec(steps(), 0..120)) {
-        let (mut table, mut twin) = (Hashed::new(size, 1 << 20, AGE), Reference::new(size, AGE));
+    fn the_table_does_as_its_reference_model(size in 1u32..4, steps in prop::collection::vec(steps(), 0..120)) {
+        let (mut table, mut reference) = (Hashed::new(size, 1 << 20, AGE), Reference::new(size, AGE));
         let mut now = NOW;
         for step in steps {
             match step {
@@ -184,23 +184,23 @@ proptest! {
                         Met::Pass => reference::Met::Pass,
                         Met::Flushed(sum) => reference::Met::Flushed(sum.bitmap, sum.ecn, sum.value),
                     };
-                    prop_assert_eq!(met, twin.meet(now, &piece));
+                    prop_assert_eq!(met, reference.meet(now, &piece));
                 }
                 Step::Release { id, index } => {
                     table.release(now, index, &id);
-                    twin.release(now, index, &id);
+                    reference.release(now, index, &id);
                 }
                 Step::GiveUp { job, but } => {
                     table.give_up(job, 0, but);
-                    twin.give_up(job, 0, but);
+                    reference.give_up(job, 0, but);
                 }
                 Step::Wait(ms) => now = now + Duration::from_millis(ms),
             }
             for index in 0..size {
                 let sum = table.aggregator(index).map(|open| (open.bitmap, open.ecn, open.value.clone()));
-                prop_assert_eq!(sum, twin.sum(index));
+                prop_assert_eq!(sum, reference.sum(index));
             }
-            prop_assert_eq!(table.used(), twin.used());
+            prop_assert_eq!(table.used(), reference.used());
             prop_assert_eq!(table.counts().received, table.counts().settled(), "every piece has one fate");
         }
     }

@@ -132,7 +132,7 @@ impl Cell {
         self.first_not_finite
     }
 
-    /// Whether a piece or a result has the block's lane type, operator and number of lanes.
+    /// Returns true if a piece or a result has the block's lane type, operator and number of lanes.
     pub(super) fn is_like(&self, lane_type: LaneType, operator: Operator, lanes: &[u8]) -> bool {
         self.lane_type == lane_type
             && self.operator == operator

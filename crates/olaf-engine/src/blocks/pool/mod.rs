@@ -196,8 +196,9 @@ impl Pool {
         }
     }
 
-    /// Whether a piece with a NaN or an infinity, or with which the sum overflows, is refused and
-    /// leaves no trace. Otherwise it is summed, and its cell says so: [`Cell::not_finite`].
+    /// Returns true if a piece with a NaN or an infinity, or with which the sum overflows, is
+    /// refused and leaves no trace. Otherwise it is summed, and its cell says so:
+    /// [`Cell::not_finite`].
     pub const fn refuse_non_finite(&mut self, refuse: bool) {
         self.refuses_non_finite = refuse;
     }
@@ -291,33 +292,33 @@ impl Pool {
         Met::Complete
     }
 
-    /// Whether the latest piece was finite, and the sum with it, where the sum was so before. A
-    /// piece without an effect on sums counts as finite.
+    /// Returns true if the latest piece was finite, and the sum with it, where the sum was so
+    /// before. A piece without an effect on sums counts as finite.
     #[must_use]
     pub const fn last_piece_was_finite(&self) -> bool {
         self.last_was_finite
     }
 
-    /// Whether a member can hold what it must hold before it sends its piece of the block: the
-    /// result of the block in the other cell.
+    /// Returns true if a member can hold what it must hold before it sends its piece of the block:
+    /// the result of the block in the other cell.
     fn may_be_sent(&self, block: u32) -> bool {
         let Some(before) = block.checked_sub(self.slots) else { return true };
         let other = &self.cells[self.place(before)];
         other.block == before && other.state() == State::Final
     }
 
-    /// Whether a member could send the block by now, or could once.
+    /// Returns true if a member could send the block by now, or could once.
     fn was_possible(&self, block: u32) -> bool {
         self.known(block).is_some() || self.is_past(block) || self.may_be_sent(block)
     }
 
-    /// Whether the block's cell has a newer block, or had one that was given up.
+    /// Returns true if the block's cell has a newer block, or had one that was given up.
     fn is_past(&self, block: u32) -> bool {
         let cell = &self.cells[self.place(block)];
         cell.is_used && cell.block > block
     }
 
-    /// Whether the block's cell is free, or has a result that every member holds.
+    /// Returns true if the block's cell is free, or has a result that every member holds.
     fn gives_way(&self, block: u32) -> bool {
         let Some(older) = block.checked_sub(2 * self.slots) else { return true };
         self.holds.min() > older
@@ -377,8 +378,8 @@ impl Pool {
         true
     }
 
-    /// Whether the result of a block can be taken in: the block is in its cell without one, or may
-    /// open.
+    /// Returns true if the result of a block can be taken in: the block is in its cell without one,
+    /// or may open.
     fn takes_result(&self, block: u32, result: &[u8], about: &About) -> bool {
         block < self.end
             && match self.known(block) {
@@ -503,8 +504,8 @@ impl Pool {
     }
 }
 
-/// Whether a piece has the shape of its block. A member repeats a piece as it was, and only the root
-/// sends one of a broadcast.
+/// Returns true if a piece has the shape of its block. A member repeats a piece as it was, and only
+/// the root sends one of a broadcast.
 fn fits(cell: &Cell, piece: &Piece<'_>, has_piece: bool) -> Result<(), Reason> {
     let is_second = piece.operator == Operator::Broadcast && !has_piece && cell.pieces() > 0;
     if cell.lane_type() != piece.lane_type || cell.operator() != piece.operator || is_second {

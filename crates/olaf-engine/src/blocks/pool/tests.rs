@@ -381,13 +381,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..160)
 }
 
-/// Runs the steps in the pool and in its twin, and compares them after each. Returns the newest
+/// Runs the steps in the pool and in its reference model, and compares them after each. Returns the newest
 /// block.
 fn drive(steps: &[Step], run: Run) -> Result<u32, TestCaseError> {
     let Run { slots, members, refuses_non_finite, .. } = run;
     let mut pool = Pool::new(slots, members);
     pool.refuse_non_finite(refuses_non_finite);
-    let mut twin = Reference::new(slots, members, refuses_non_finite);
+    let mut reference = Reference::new(slots, members, refuses_non_finite);
     let (mut now, mut newest) = (NOW, 0u32);
     for step in steps {
         let at = |behind: &i64| u32::try_from(i64::from(newest) - behind).unwrap_or(0);
@@ -409,15 +409,15 @@ fn drive(steps: &[Step], run: Run) -> Result<u32, TestCaseError> {
                     lanes,
                 };
                 let met = pool.meet(now, &piece);
-                prop_assert_eq!(met, twin.meet(now, &piece));
-                prop_assert_eq!(pool.last_piece_was_finite(), twin.last_was_finite);
+                prop_assert_eq!(met, reference.meet(now, &piece));
+                prop_assert_eq!(pool.last_piece_was_finite(), reference.last_was_finite);
                 if matches!(met, Met::Opened | Met::Complete) {
                     newest = newest.max(block);
                 }
             }
             Step::Finish { behind } => {
                 pool.finish(at(behind));
-                twin.finish(at(behind));
+                reference.finish(at(behind));
             }
             Step::Fulfil { behind, contributors, lanes, says } => {
                 let block = at(behind);
@@ -425,20 +425,20 @@ fn drive(steps: &[Step], run: Run) -> Result<u32, TestCaseError> {
                 let Says { not_finite, congested, .. } = *says;
                 let about = About { lane_type, operator, not_finite, congested };
                 let taken = pool.fulfil(block, *contributors, lanes, &about);
-                prop_assert_eq!(taken, twin.fulfil(block, *contributors, lanes, &about));
+                prop_assert_eq!(taken, reference.fulfil(block, *contributors, lanes, &about));
                 if taken {
                     newest = newest.max(block);
                 }
             }
             Step::Holds { member, behind } => {
                 pool.note_holds(*member, at(behind));
-                twin.note_holds(*member, at(behind));
+                reference.note_holds(*member, at(behind));
             }
             Step::Wait { ns } => {
                 now = now + Duration::from_nanos(*ns);
                 loop {
                     let overdue = pool.poll_overdue(now);
-                    prop_assert_eq!(overdue, twin.poll_overdue(now));
+                    prop_assert_eq!(overdue, reference.poll_overdue(now));
                     if overdue.is_none() {
                         break;
                     }
@@ -446,42 +446,42 @@ fn drive(steps: &[Step], run: Run) -> Result<u32, TestCaseError> {
             }
             Step::GoWithout { behind } => {
                 let block = at(behind);
-                prop_assert_eq!(pool.go_without(block), twin.go_without(block));
+                prop_assert_eq!(pool.go_without(block), reference.go_without(block));
             }
             Step::Close { behind } => {
                 pool.close(at(behind));
-                twin.close(at(behind));
+                reference.close(at(behind));
             }
         }
-        agree(&pool, &twin, slots, members, newest)?;
+        agree(&pool, &reference, slots, members, newest)?;
     }
     Ok(newest)
 }
 
 fn agree(
     pool: &Pool,
-    twin: &Reference,
+    reference: &Reference,
     slots: u32,
     members: u32,
     newest: u32,
 ) -> Result<(), TestCaseError> {
-    prop_assert_eq!(pool.next_deadline(), twin.next_deadline());
-    prop_assert_eq!(pool.first_incomplete(), twin.first_incomplete());
+    prop_assert_eq!(pool.next_deadline(), reference.next_deadline());
+    prop_assert_eq!(pool.first_incomplete(), reference.first_incomplete());
     let counts = pool.counts();
     prop_assert_eq!(counts.received, counts.settled() + counts.waiting, "{:?}", counts);
     for block in newest.saturating_sub(3 * slots)..newest + 2 * slots {
         for member in 0..=members {
-            prop_assert_eq!(pool.asked(member, block), twin.asked(member, block), "{}", block);
+            prop_assert_eq!(pool.asked(member, block), reference.asked(member, block), "{}", block);
         }
-        let known = twin.blocks.get(&block).filter(|_| !twin.is_past(block));
+        let known = reference.blocks.get(&block).filter(|_| !reference.is_past(block));
         // Its lanes are gone once every member holds them.
-        let known = known.filter(|_| pool.cell(block).is_some() || twin.min_holds() <= block);
+        let known = known.filter(|_| pool.cell(block).is_some() || reference.min_holds() <= block);
         prop_assert_eq!(pool.cell(block).is_some(), known.is_some(), "{}", block);
         if let (Some(cell), Some(known)) = (pool.cell(block), known) {
             has_outcome(cell, &known.outcome(), known.lane_type)?;
         }
     }
-    prop_assert_eq!(pool.min_holds(), twin.min_holds());
+    prop_assert_eq!(pool.min_holds(), reference.min_holds());
     Ok(())
 }
 
@@ -507,7 +507,7 @@ fn has_outcome(cell: &Cell, outcome: &Outcome, lane_type: LaneType) -> Result<()
 proptest! {
     #![proptest_config(ProptestConfig { cases: olaf_samples::cases(1000), ..ProptestConfig::default() })]
     #[test]
-    fn the_pool_and_its_twin_do_the_same(steps in steps(), run in runs()) {
+    fn the_pool_and_its_reference_do_the_same(steps in steps(), run in runs()) {
         drive(&steps, run)?;
     }
 }

@@ -87,7 +87,7 @@ impl Counts {
         }
     }
 
-    /// Whether the fates add up to what came.
+    /// Returns true if the fates add up to what came.
     #[must_use]
     pub fn add_up(&self) -> bool {
         let refused: u64 = self.refused.values().sum();

@@ -85,7 +85,7 @@ impl Job {
         }
     }
 
-    /// Whether there is room for one more block.
+    /// Returns true if there is room for one more block.
     pub(super) fn has_room(&self) -> bool {
         let most = u32::from(self.block_cnt_max);
         self.open < most && self.used < most * RECORDS_PER_BLOCK
@@ -123,7 +123,7 @@ impl Job {
         holds.min_by_key(|holds| self.rank(*holds))
     }
 
-    /// Whether the results of a place are released.
+    /// Returns true if the results of a place are released.
     pub(super) fn is_released(&self, place: (u16, u32)) -> bool {
         let ahead = place.0.wrapping_sub(self.progress.first());
         ahead >= 1 << 15 || self.rank(place) < self.rank(self.released)

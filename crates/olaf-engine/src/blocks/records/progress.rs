@@ -117,12 +117,12 @@ impl Progress {
         }
     }
 
-    /// Whether all blocks of a generation are over.
+    /// Returns true if all blocks of a generation are over.
     pub(super) fn is_finished(&self, generation: u16) -> bool {
         self.ahead(generation).is_none() || self.of(generation).is_some_and(Generation::is_finished)
     }
 
-    /// Whether a block is over.
+    /// Returns true if a block is over.
     pub(super) fn is_over(&self, generation: u16, block: u32) -> bool {
         self.standing(generation, block) == Standing::Over
     }

@@ -1,4 +1,4 @@
-//! The slow twin of the table: it keeps every piece, finds everything by looking at everything, and
+//! The reference model of the table: it keeps every piece, finds everything by looking at everything, and
 //! has one timer.
 
 use super::{Key, Known, Met, Piece, Reason, Sources, State};
@@ -69,9 +69,9 @@ impl Block {
     }
 }
 
-/// The twin of [`Records`](super::Records) for one job. Sources say truly what they hold.
+/// The reference model of [`Records`](super::Records) for one job. Sources say truly what they hold.
 #[derive(Clone, Debug)]
-pub struct Twin {
+pub struct Reference {
     job: u8,
     sources: Vec<u8>,
     excused: BTreeSet<u8>,
@@ -90,7 +90,7 @@ pub struct Twin {
     last_scan: Instant,
 }
 
-impl Twin {
+impl Reference {
     /// A job whose generations begin at 0 and never wrap.
     #[must_use]
     pub fn new(job: u8, spec: &super::JobSpec, interval: Duration, now: Instant) -> Self {
@@ -127,7 +127,7 @@ impl Twin {
         sources.iter().all(|source| block.pieces.iter().any(|piece| piece.source == *source))
     }
 
-    /// The twin of [`Records::meet`](super::Records::meet).
+    /// The reference model of [`Records::meet`](super::Records::meet).
     pub fn meet(&mut self, piece: &Piece<'_>) -> Met {
         let place = (piece.key.generation, piece.key.block);
         let lanes = piece.gradients.len() / 4;
@@ -214,7 +214,7 @@ impl Twin {
         block.is_degraded = !has_everyone;
     }
 
-    /// The twin of [`Records::finish`](super::Records::finish).
+    /// The reference model of [`Records::finish`](super::Records::finish).
     pub fn finish(&mut self, key: Key) {
         let place = (key.generation, key.block);
         if let Some(block) = self.blocks.get_mut(&place).filter(|b| b.state == State::Summed) {
@@ -223,7 +223,7 @@ impl Twin {
         }
     }
 
-    /// The twin of [`Records::fulfil`](super::Records::fulfil), for a block with a record.
+    /// The reference model of [`Records::fulfil`](super::Records::fulfil), for a block with a record.
     pub fn fulfil(&mut self, result: &Piece<'_>) -> bool {
         let place = (result.key.generation, result.key.block);
         let Some(block) = self.blocks.get_mut(&place) else { return false };
@@ -239,7 +239,7 @@ impl Twin {
         true
     }
 
-    /// Time passes until `now`: the twin of [`Records::scan`](super::Records::scan).
+    /// Time passes until `now`: the reference model of [`Records::scan`](super::Records::scan).
     pub fn scan(&mut self, now: Instant) -> Vec<Key> {
         let step = self.interval.as_nanos() as u64;
         let is_due = now.0 / step > self.last_scan.0 / step;
@@ -264,7 +264,7 @@ impl Twin {
         aged.into_iter().map(key).collect()
     }
 
-    /// The twin of [`Records::excuse`](super::Records::excuse).
+    /// The reference model of [`Records::excuse`](super::Records::excuse).
     pub fn excuse(&mut self, source: u8, is_excused: bool) -> Vec<Key> {
         if !is_excused {
             self.excused.remove(&source);
@@ -297,7 +297,7 @@ impl Twin {
         (generation, open.unwrap_or(0))
     }
 
-    /// The twin of [`Records::note_holds`](super::Records::note_holds).
+    /// The reference model of [`Records::note_holds`](super::Records::note_holds).
     pub fn note_holds(&mut self, source: u8, place: (u16, u32)) {
         if let Some(holds) = self.holds.get_mut(&source) {
             *holds = (*holds).max(place);
@@ -315,7 +315,7 @@ impl Twin {
         }
     }
 
-    /// The twin of [`Records::known`](super::Records::known).
+    /// The reference model of [`Records::known`](super::Records::known).
     #[must_use]
     pub fn known(&self, place: (u16, u32)) -> Known {
         match self.blocks.get(&place) {
@@ -342,7 +342,7 @@ impl Twin {
             .collect()
     }
 
-    /// Whether a generation is finished.
+    /// Returns true if a generation is finished.
     #[must_use]
     pub fn finished(&self, generation: u16) -> bool {
         generation < self.first || self.is_finished(generation)

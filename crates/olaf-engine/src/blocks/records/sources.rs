@@ -5,7 +5,7 @@
 pub struct Sources([u64; 4]);
 
 impl Sources {
-    /// Whether the source is in the set.
+    /// Returns true if the source is in the set.
     #[must_use]
     #[inline]
     pub const fn contains(&self, source: u8) -> bool {
@@ -23,7 +23,7 @@ impl Sources {
         self.0[(source >> 6) as usize] &= !(1 << (source & 63));
     }
 
-    /// Whether every one of `others` is in the set.
+    /// Returns true if every one of `others` is in the set.
     #[must_use]
     #[inline]
     pub fn contains_all(&self, others: &Self) -> bool {
@@ -43,7 +43,7 @@ impl Sources {
         self.0.iter().map(|mask| mask.count_ones()).sum()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0 == [0; 4]

@@ -1,4 +1,4 @@
-use super::reference::Twin;
+use super::reference::Reference;
 use super::*;
 use proptest::prelude::*;
 
@@ -254,12 +254,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_table_is_its_slow_twin(steps in prop::collection::vec(step(), 0..150), is_lower: bool) {
+    fn the_table_is_its_reference_model(steps in prop::collection::vec(step(), 0..150), is_lower: bool) {
         let spec = JobSpec { block_cnt_max: 4, ..spec(3) };
         let mut now = Instant(5 * MS);
         let mut table = Records::new(4, INTERVAL, 1);
         table.add_job(JOB, &spec);
-        let mut twin = Twin::new(JOB, &spec, INTERVAL, now);
+        let mut reference = Reference::new(JOB, &spec, INTERVAL, now);
         for step in steps {
             match step {
                 Step::Meet { source, generation, block, lanes, is_odd, value } => {
@@ -271,10 +271,10 @@ proptest! {
                     let piece =
                         Piece { key, source, sources, degraded, aged, is_final, gradients };
                     let met = table.meet(now, &piece);
-                    prop_assert_eq!(met, twin.meet(&piece), "{:?}", piece);
+                    prop_assert_eq!(met, reference.meet(&piece), "{:?}", piece);
                     if met == Met::Complete && !is_lower {
                         table.finish(key);
-                        twin.finish(key);
+                        reference.finish(key);
                     }
                 }
                 Step::Fulfil { generation, block } => {
@@ -285,49 +285,49 @@ proptest! {
                         let (degraded, aged, source, sources) = (true, false, 255, 9);
                         let result =
                             Piece { key, source, sources, degraded, aged, is_final, gradients };
-                        prop_assert_eq!(table.fulfil(now, &result), twin.fulfil(&result));
+                        prop_assert_eq!(table.fulfil(now, &result), reference.fulfil(&result));
                     }
                 }
                 Step::Wait { ms } => {
                     now = Instant(now.0 + ms * MS);
                     let aged = table.scan(now);
-                    prop_assert_eq!(&aged, &twin.scan(now));
+                    prop_assert_eq!(&aged, &reference.scan(now));
                     for key in aged.into_iter().filter(|_| !is_lower) {
                         table.finish(key);
-                        twin.finish(key);
+                        reference.finish(key);
                     }
                 }
                 Step::Holds { source, back } => {
-                    let (generation, block) = twin.holdable();
+                    let (generation, block) = reference.holdable();
                     let place = (generation, block.saturating_sub(back));
                     table.note_holds(JOB, source, place);
-                    twin.note_holds(source, place);
+                    reference.note_holds(source, place);
                 }
                 Step::Excuse { source, is_excused } => {
                     let complete = table.excuse(JOB, source, is_excused);
-                    prop_assert_eq!(&complete, &twin.excuse(source, is_excused));
+                    prop_assert_eq!(&complete, &reference.excuse(source, is_excused));
                     for key in complete.into_iter().filter(|_| !is_lower) {
                         table.finish(key);
-                        twin.finish(key);
+                        reference.finish(key);
                     }
                 }
             }
             prop_assert!(table.counts().add_up());
-            prop_assert_eq!(table.lacking(JOB), twin.lacking());
+            prop_assert_eq!(table.lacking(JOB), reference.lacking());
             for generation in 0..3 {
                 for block in 0..6 {
                     let place = (generation, block);
                     let key = key(generation, block);
-                    prop_assert_eq!(table.known(key), twin.known(place), "{:?}", place);
+                    prop_assert_eq!(table.known(key), reference.known(place), "{:?}", place);
                     let sum = table.record(key).map(|record| {
                         (record.sources(), record.degraded, record.aged, record.sum().to_vec())
                     });
-                    prop_assert_eq!(sum, twin.sum(place));
+                    prop_assert_eq!(sum, reference.sum(place));
                 }
                 let (first, mask) = table.finished(JOB).expect("there is a job");
                 let ahead = generation.wrapping_sub(first);
                 let is_finished = ahead >= 1 << 15 || ahead < 64 && mask >> ahead & 1 == 1;
-                prop_assert_eq!(is_finished, twin.finished(generation));
+                prop_assert_eq!(is_finished, reference.finished(generation));
             }
         }
     }

@@ -50,7 +50,7 @@ pub fn combine(sum: &mut [u8], lane_type: LaneType, operator: Operator, incoming
     }
 }
 
-/// Whether every lane on the wire is a finite number. Integers are.
+/// Returns true if every lane on the wire is a finite number. Integers are.
 #[must_use]
 pub fn all_finite(lane_type: LaneType, incoming: &[u8]) -> bool {
     match lane_type {
@@ -61,8 +61,8 @@ pub fn all_finite(lane_type: LaneType, incoming: &[u8]) -> bool {
     }
 }
 
-/// Whether every lane of a finite sum is finite in the result, too: an f32 may be more than the
-/// largest f16.
+/// Returns true if every lane of a finite sum is finite in the result, too: an f32 may be more than
+/// the largest f16.
 #[must_use]
 pub fn rounds_to_finite(sum: &[u8], lane_type: LaneType) -> bool {
     match lane_type {
@@ -224,14 +224,14 @@ fn halves(sum: &[u8], out: &mut [u8], round: impl Fn(f32) -> u16) {
     }
 }
 
-/// Whether every magnitude is less than that of these bits.
+/// Returns true if every magnitude is less than that of these bits.
 #[inline(always)]
 fn fits_loop<const N: usize>(sum: &[u8], limit: u32) -> bool {
     let lanes = sum.as_chunks::<4>().0.iter();
     lanes.fold(0, |largest, lane| largest.max(u32::from_le_bytes(*lane) & MAGNITUDE)) < limit
 }
 
-/// Whether every magnitude is less than that of these bits.
+/// Returns true if every magnitude is less than that of these bits.
 #[inline(always)]
 fn halves_fit_loop<const N: usize>(halves: &[u8], limit: i16) -> bool {
     let halves = halves.as_chunks::<2>().0.iter();

@@ -93,7 +93,7 @@ fn run(lane_type: LaneType, operator: Operator, one: &[u8], two: &[u8]) -> (Vec<
     (sum.to_vec(), out)
 }
 
-/// Whether two sums have the same lanes. The bits of a NaN depend on the processor.
+/// Returns true if two sums have the same lanes. The bits of a NaN depend on the processor.
 fn same_numbers(lane_type: LaneType, one: &[u8], other: &[u8]) -> bool {
     let is_float = !matches!(lane_type, LaneType::I32 | LaneType::I64);
     let lanes = |sum: &[u8]| -> Vec<u32> {

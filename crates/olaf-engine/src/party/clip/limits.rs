@@ -19,7 +19,7 @@ pub enum Clip {
 }
 
 impl Clip {
-    /// Whether there is no limit.
+    /// Returns true if there is no limit.
     #[must_use]
     #[inline]
     pub const fn is_off(self) -> bool {

@@ -53,7 +53,7 @@ pub struct Kept<'a> {
 }
 
 impl Clipped {
-    /// Whether anything was.
+    /// Returns true if anything was.
     #[must_use]
     pub const fn any(self) -> bool {
         self.norm || self.weight || self.reward
@@ -113,7 +113,7 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Whether its lanes stay as they are.
+    /// Returns true if its lanes stay as they are.
     #[must_use]
     pub fn keeps_lanes(&self) -> bool {
         self.factor >= 1.0

@@ -125,7 +125,7 @@ impl Recent {
         }
     }
 
-    /// Whether a newcomer gets a vote.
+    /// Returns true if a newcomer gets a vote.
     #[inline(never)]
     fn welcome(&mut self, now: Instant, by: Voter, value: f64) -> bool {
         if self.votes.len() == VOTES {
@@ -147,7 +147,7 @@ impl Recent {
         true
     }
 
-    /// Whether that voter has a vote.
+    /// Returns true if that voter has a vote.
     pub(in crate::party) fn knows(&self, by: Voter) -> bool {
         self.votes.iter().any(|vote| vote.by == by)
     }

@@ -1,4 +1,4 @@
-//! The slow, obvious twin of [`Fifo`](super::Fifo): a list, its front on the wire.
+//! The slow, obvious reference model of [`Fifo`](super::Fifo): a list, its front on the wire.
 
 use crate::queue::discipline::{Arrival, Discipline, Entry, EntryId, GivenUp, Outcome, Rejection};
 use crate::queue::merging::reference::{finite, fresh, product};

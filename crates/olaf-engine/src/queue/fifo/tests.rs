@@ -6,7 +6,7 @@ use crate::testing::{Trace, drive, steps, update};
 use alloc::boxed::Box;
 use proptest::prelude::*;
 
-/// The queue and its twin go through the same trace.
+/// The queue and its reference model go through the same trace.
 fn each(slots: usize, trace: impl Fn(&mut Trace)) {
     trace(&mut Trace(Box::new(Fifo::new(slots))));
     trace(&mut Trace(Box::new(reference::Reference::new(slots))));
@@ -64,7 +64,7 @@ fn only_one_departs_at_a_time() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: olaf_samples::cases(500), ..ProptestConfig::default() })]
     #[test]
-    fn the_queue_and_its_twin_do_the_same(steps in steps(), slots in 1usize..6) {
+    fn the_queue_and_its_reference_do_the_same(steps in steps(), slots in 1usize..6) {
         drive(&steps, &mut Fifo::new(slots), &mut reference::Reference::new(slots))?;
     }
 }

@@ -1,4 +1,4 @@
-//! The slow, obvious twin of [`Freshest`](super::Freshest): a list of entries, looked through
+//! The slow, obvious reference model of [`Freshest`](super::Freshest): a list of entries, looked through
 //! from end to end for every decision.
 
 use super::Limits;

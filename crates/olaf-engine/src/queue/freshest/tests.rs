@@ -6,7 +6,7 @@ use crate::testing::{Sent, Trace, drive, gates, steps, update};
 use alloc::boxed::Box;
 use proptest::prelude::*;
 
-/// The queue and its twin go through the same trace.
+/// The queue and its reference model go through the same trace.
 fn each(slots: usize, trace: impl Fn(&mut Trace)) {
     each_with(slots, Limits::of(slots), trace);
 }
@@ -248,7 +248,7 @@ fn limits() -> impl Strategy<Value = Limits> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: olaf_samples::cases(2000), ..ProptestConfig::default() })]
     #[test]
-    fn the_queue_and_its_twin_do_the_same(
+    fn the_queue_and_its_reference_do_the_same(
         steps in steps(), slots in 1usize..6, gate in gates(), limits in limits(),
     ) {
         let mut queue = Freshest::with_limits(slots, gate, limits);

@@ -60,7 +60,7 @@ impl Merging {
     }
 }
 
-/// Whether the waiting entry is an unmerged update of the arrival's worker.
+/// Returns true if the waiting entry is an unmerged update of the arrival's worker.
 #[inline]
 fn is_newer(waiting: &Entry, arrival: &Arrival<'_>) -> bool {
     waiting.replaceable

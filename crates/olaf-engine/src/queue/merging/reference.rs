@@ -1,4 +1,4 @@
-//! The slow, obvious twin of [`Merging`](super::Merging): one list, searched from the front, every sum in
+//! The slow, obvious reference model of [`Merging`](super::Merging): one list, searched from the front, every sum in
 //! a plain loop. It is written from the settled rules and shares no code with what it checks.
 
 use crate::contribution::Contribution;

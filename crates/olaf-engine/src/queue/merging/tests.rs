@@ -7,7 +7,7 @@ use crate::testing::{Sent, Trace, drive, gates, steps, update};
 use alloc::boxed::Box;
 use proptest::prelude::*;
 
-/// The queue and its twin go through the same trace.
+/// The queue and its reference model go through the same trace.
 fn each(slots: usize, gate: Gate, trace: impl Fn(&mut Trace)) {
     trace(&mut Trace(Box::new(Merging::new(slots, gate))));
     trace(&mut Trace(Box::new(reference::Reference::new(slots, gate))));
@@ -421,7 +421,7 @@ fn a_queue_that_is_only_studied_needs_no_lanes() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: olaf_samples::cases(1500), ..ProptestConfig::default() })]
     #[test]
-    fn the_queue_and_its_twin_do_the_same(steps in steps(), slots in 1usize..6, gate in gates()) {
+    fn the_queue_and_its_reference_do_the_same(steps in steps(), slots in 1usize..6, gate in gates()) {
         drive(&steps, &mut Merging::new(slots, gate), &mut reference::Reference::new(slots, gate))?;
     }
 

@@ -76,8 +76,8 @@ impl Switch {
         Verdict::Absorb
     }
 
-    /// Whether one more job may come to be. A job of which the server has let nobody in gives way to it, with all
-    /// its servers.
+    /// Returns true if one more job may come to be. A job of which the server has let nobody in gives way to
+    /// it, with all its servers.
     fn has_room_for_a_job(&mut self, peer: PeerId) -> bool {
         if self.jobs.len() < self.config.jobs as usize {
             return true;

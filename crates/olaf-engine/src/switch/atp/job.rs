@@ -154,7 +154,7 @@ impl Job {
         self.seats[at].seat(welcome, peer);
     }
 
-    /// Whether a member has no seat in the newest generation.
+    /// Returns true if a member has no seat in the newest generation.
     fn is_of_the_past(&self, session: Session) -> bool {
         let newest = self.seats.iter().find(|seats| seats.generation == self.generation);
         self.members.contains_key(&session) && !newest.is_some_and(|seats| seats.has(session))
@@ -216,7 +216,7 @@ impl Job {
         self.members.is_empty() && self.candidates.is_empty()
     }
 
-    /// Whether the server has let somebody in.
+    /// Returns true if the server has let somebody in.
     pub(super) fn is_confirmed(&self) -> bool {
         !self.members.is_empty()
     }

@@ -239,7 +239,7 @@ impl Switch {
     }
 }
 
-/// Whether a group below that level is not whole.
+/// Returns true if a group below that level is not whole.
 fn is_part(header: &Header, level: usize) -> bool {
     let named = |below: usize| header.bitmap(below).count_ones();
     // A packet names nobody below the level where it was added up last: all of them are in it.

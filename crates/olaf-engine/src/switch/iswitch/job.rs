@@ -93,14 +93,14 @@ impl Generation {
         operations::begun(candidate.operations, self.operations, self.vectors.ended())
     }
 
-    /// Whether a vector with a number above 0 is in the sum of a packet.
+    /// Returns true if a vector with a number above 0 is in the sum of a packet.
     pub(super) fn note_numbered(&mut self, index: u64, is_numbered: bool) {
         let oldest =
             self.table.first_incomplete().saturating_sub(2 * u64::from(self.table.slots()));
         self.vectors.note_numbered(index, is_numbered, oldest);
     }
 
-    /// Whether a member may have one result more for itself alone.
+    /// Returns true if a member may have one result more for itself alone.
     pub(super) fn may_draw(&mut self, now: Instant, member: u32) -> bool {
         let (results, window) = (self.table.first_incomplete(), self.table.slots());
         let member = &mut self.members[member as usize];
@@ -151,7 +151,7 @@ impl Job {
             && self.lobby.values().all(|candidate| now.since(candidate.heard) >= time)
     }
 
-    /// Whether a generation is under way.
+    /// Returns true if a generation is under way.
     pub(super) fn is_open(&self) -> bool {
         self.current.as_ref().is_some_and(|current| current.end.is_none())
     }

@@ -34,8 +34,8 @@ impl Vectors {
         self.ended
     }
 
-    /// Whether a vector with a number above 0 is in the sum of packet `index`. Cells of packets below `oldest` have given
-    /// way.
+    /// Returns true if a vector with a number above 0 is in the sum of packet `index`. Cells of packets below
+    /// `oldest` have given way.
     pub(super) fn note_numbered(&mut self, index: u64, is_numbered: bool, oldest: u64) {
         if is_numbered {
             self.numbered.insert(index);
@@ -56,7 +56,8 @@ impl Vectors {
         self.firsts.range(..=index).next_back().copied().unwrap_or(0)
     }
 
-    /// Whether nobody was told yet that the member's packets in that vector are no finite numbers.
+    /// Returns true if nobody was told yet that the member's packets in that vector are no finite
+    /// numbers.
     pub(super) fn is_news(&mut self, first: u64, member: u32) -> bool {
         self.told.insert((first, member))
     }

@@ -271,8 +271,8 @@ impl Switch {
         Some(Verdict::Absorb)
     }
 
-    /// Whether it needs no looking for the worker's cluster: the worker is in it, or what becomes
-    /// of the join does not depend on it.
+    /// Returns true if it needs no looking for the worker's cluster: the worker is in it, or what
+    /// becomes of the join does not depend on it.
     fn is_settled(&self, now: Instant, join: &Join) -> bool {
         let Some(job) = self.jobs.get(&join.address.job) else {
             return self.jobs.len() >= self.config.max_jobs || self.is_full();

@@ -50,7 +50,8 @@ pub(super) struct Answering {
 }
 
 impl Answering {
-    /// Whether these are the receivers of a model of that version, and not of the whole cluster.
+    /// Returns true if these are the receivers of a model of that version, and not of the whole
+    /// cluster.
     pub(super) fn is_of(&self, version: u32) -> bool {
         self.of.0 == version && !self.receivers.is_empty()
     }

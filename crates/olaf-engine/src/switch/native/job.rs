@@ -117,7 +117,8 @@ impl Asked {
         }
     }
 
-    /// Whether a join of that time went up, and neither it nor a later one was answered before.
+    /// Returns true if a join of that time went up, and neither it nor a later one was answered
+    /// before.
     pub(super) fn has(&self, sent_at_ns: u64) -> bool {
         self.0.contains(&sent_at_ns)
     }
@@ -149,7 +150,7 @@ pub(super) struct Cluster {
 }
 
 impl Job {
-    /// Whether the server has let a worker of it in.
+    /// Returns true if the server has let a worker of it in.
     pub(super) const fn is_confirmed(&self) -> bool {
         self.configured || self.shape.is_some()
     }
@@ -176,7 +177,7 @@ impl Job {
 }
 
 impl Cluster {
-    /// Whether a worker wants to hear what is taken in.
+    /// Returns true if a worker wants to hear what is taken in.
     pub(super) fn note_wish(&mut self, worker: WorkerId, wants_notices: bool) {
         if wants_notices {
             self.wants_notices.insert(worker);

@@ -219,15 +219,15 @@ impl Switch {
         self.jobs.get(&id).map(|job| job.server).or(self.default_server)
     }
 
-    /// Whether no further worker fits.
+    /// Returns true if no further worker fits.
     pub(super) fn is_full(&self) -> bool {
         let workers = self.jobs.values().map(|job| job.members.len());
         workers.sum::<usize>() >= self.config.max_workers
     }
 
-    /// Whether one more job fits that this peer brings. A job that no server has confirmed gives way
-    /// when there is no other room, the one with the oldest join first: joins alone must not keep new
-    /// jobs out.
+    /// Returns true if one more job fits that this peer brings. A job that no server has confirmed
+    /// gives way when there is no other room, the one with the oldest join first: joins alone must
+    /// not keep new jobs out.
     fn has_room_for_a_job(&mut self, peer: PeerId) -> bool {
         let unconfirmed = || self.jobs.iter().filter(|(_, job)| !job.is_confirmed());
         let own = unconfirmed().filter(|(_, job)| job.opened_by == Some(peer)).count();
@@ -369,8 +369,8 @@ impl Switch {
         self.send_up(now, from, server, Message::Untouched(bytes.into()))
     }
 
-    /// Whether a welcome answers one of the last joins of the worker that it names. A stranger who
-    /// does not see the joins cannot name one.
+    /// Returns true if a welcome answers one of the last joins of the worker that it names. A
+    /// stranger who does not see the joins cannot name one.
     fn answers_a_join(&self, welcome: &Welcome) -> bool {
         let Address { job, worker, session, .. } = welcome.address;
         let member = self.jobs.get(&job).and_then(|job| job.members.get(&worker));

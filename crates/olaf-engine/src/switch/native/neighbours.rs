@@ -43,7 +43,7 @@ pub(super) struct Lives {
 }
 
 impl Lives {
-    /// Whether nothing was heard of that life before.
+    /// Returns true if nothing was heard of that life before.
     pub(super) const fn is_news(self, life: u32) -> bool {
         life != 0 && life != self.now && life != self.before
     }

@@ -173,7 +173,7 @@ impl Generation {
         Ok(())
     }
 
-    /// Whether a member may have one result more for itself alone.
+    /// Returns true if a member may have one result more for itself alone.
     pub(super) fn may_draw(&mut self, now: Instant, rank: u32) -> bool {
         let window = self.pool.slots();
         let results = self.shapes.next().1.min(self.pool.min_holds().saturating_add(window));
@@ -188,7 +188,7 @@ impl Generation {
         u32::try_from(at).ok()
     }
 
-    /// Whether operation and generation go on: not so from its end on.
+    /// Returns true if operation and generation go on: not so from its end on.
     pub(super) fn has(&self, operation: u32) -> bool {
         self.end.is_none_or(|end| operation < end.operation)
     }
@@ -263,7 +263,7 @@ impl Generation {
         (pieces + refused.len()) as usize >= self.members.len() && self.pool.go_without(block)
     }
 
-    /// Whether pieces of the block were refused.
+    /// Returns true if pieces of the block were refused.
     pub(super) fn has_refused(&self, block: u32) -> bool {
         self.refused.contains_key(&block)
     }
@@ -315,7 +315,7 @@ impl Generation {
         })
     }
 
-    /// Whether no member was heard for that time.
+    /// Returns true if no member was heard for that time.
     pub(super) fn is_deserted(&self, now: Instant, time: Duration) -> bool {
         self.members.iter().all(|member| member.has_left || now.since(member.heard) >= time)
     }

@@ -70,20 +70,21 @@ impl Job {
         }
     }
 
-    /// Whether nobody has been heard for that time.
+    /// Returns true if nobody has been heard for that time.
     pub(super) fn is_over(&self, now: Instant, time: Duration) -> bool {
         self.lobby.values().all(|candidate| now.since(candidate.heard) >= time)
             && self.generations().all(|generation| generation.is_deserted(now, time))
     }
 
-    /// Whether nobody who takes part now has been heard for that time.
+    /// Returns true if nobody who takes part now has been heard for that time.
     pub(super) fn is_deserted(&self, now: Instant, time: Duration) -> bool {
         self.lobby.values().all(|candidate| now.since(candidate.heard) >= time)
             && self.current.as_ref().is_none_or(|current| current.is_deserted(now, time))
     }
 
-    /// Whether the workers that joined before asked for something else: one worker must not change what
-    /// the others get. Workers of an elastic job come and go, and take the deadline that it has.
+    /// Returns true if the workers that joined before asked for something else: one worker must not
+    /// change what the others get. Workers of an elastic job come and go, and take the deadline that it
+    /// has.
     pub(super) fn contradicts(&self, workers: u32, deadline_us: u32) -> bool {
         self.fixed != workers || self.fixed > 0 && self.deadline_us != deadline_us
     }
@@ -115,7 +116,7 @@ impl Job {
         Some((member.peer, member.heard))
     }
 
-    /// Whether the session is at another address than that one, and was heard there lately.
+    /// Returns true if the session is at another address than that one, and was heard there lately.
     pub(super) fn is_elsewhere(
         &self,
         now: Instant,
@@ -151,7 +152,7 @@ impl Job {
             .then(|| operations_after(current.began_with, each.max().unwrap_or(0)))
     }
 
-    /// Whether the next generation can begin with the workers in the lobby.
+    /// Returns true if the next generation can begin with the workers in the lobby.
     pub(super) fn is_complete(&self, now: Instant, silence: Duration) -> bool {
         if self.fixed > 0 {
             return self.contributors() == self.fixed;

@@ -95,8 +95,8 @@ pub(super) enum Replaced {
 }
 
 impl Generation {
-    /// Whether a member has the rank that a new worker wants. In an elastic job it has that rank only
-    /// where it asked for it: others have it because ranks are dense, and get another one.
+    /// Returns true if a member has the rank that a new worker wants. In an elastic job it has that
+    /// rank only where it asked for it: others have it because ranks are dense, and get another one.
     fn stands_for(&self, rank: u32, wanted: u32) -> bool {
         if self.is_fixed {
             return self.name(rank) == wanted;

@@ -110,8 +110,8 @@ impl Config {
         u16::try_from(blocks).unwrap_or(u16::MAX).max(1)
     }
 
-    /// Whether parties with these time-outs may be in one job. A lower switch asks for twice the time-out of those
-    /// behind it.
+    /// Returns true if parties with these time-outs may be in one job. A lower switch asks for twice the
+    /// time-out of those behind it.
     pub(super) fn agree(&self, one: u16, other: u16) -> bool {
         let own = self.deadline.map_or(0, |deadline| deadline.as_millis());
         let ms = |asked: u16| if asked > 0 { asked.into() } else { own };

@@ -121,7 +121,7 @@ impl Job {
         all.all(|heard| now.since(heard) >= time)
     }
 
-    /// Whether somebody at another address is in the job, and lives.
+    /// Returns true if somebody at another address is in the job, and lives.
     pub(super) fn has_others(&self, now: Instant, peer: PeerId, silence: Duration) -> bool {
         let waiting = self.lobby.values().map(|one| (one.peer, one.heard));
         let open = self.term.iter().filter(|term| term.closed.is_none());
@@ -134,7 +134,7 @@ impl Job {
         self.term.as_mut().filter(|term| term.closed.is_none())
     }
 
-    /// Whether a term lasts.
+    /// Returns true if a term lasts.
     pub(super) fn has_open_term(&self) -> bool {
         self.term.as_ref().is_some_and(|term| term.closed.is_none())
     }

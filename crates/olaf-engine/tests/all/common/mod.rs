@@ -187,7 +187,7 @@ impl Bench {
     }
 
     #[track_caller]
-    /// Whether a driver must keep the address of that peer.
+    /// Returns true if a driver must keep the address of that peer.
     pub(crate) fn keeps(&self, wanted: PeerId) -> bool {
         let mut kept = false;
         self.switch.peers(&mut |peer| kept |= peer == wanted);

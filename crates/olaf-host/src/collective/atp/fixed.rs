@@ -50,7 +50,7 @@ pub fn bound(workers: u32, scale: f64) -> f64 {
     (2_147_483_648.0 - workers) / (workers * scale)
 }
 
-/// Whether a big-endian i32 is saturated.
+/// Returns true if a big-endian i32 is saturated.
 pub(super) fn any_saturated(values: &[u8]) -> bool {
     values.as_chunks::<4>().0.iter().any(|value| is_saturated(i32::from_be_bytes(*value)))
 }

@@ -159,14 +159,14 @@ impl Generation {
         self.open.push_back(open);
     }
 
-    /// Whether the program of this end does not know yet that its training has failed: no sum that it has begun did.
-    /// It begins further sums. The switch has results of some, where other workers were ahead; the first sum
-    /// without a result fails.
+    /// Returns true if the program of this end does not know yet that its training has failed: no sum that it
+    /// has begun did. It begins further sums. The switch has results of some, where other workers were ahead;
+    /// the first sum without a result fails.
     pub(super) fn has_more_sums(&self) -> bool {
         self.is_pipelined && self.halted.is_some_and(|(end, _)| self.next_index <= end)
     }
 
-    /// Whether operations began here, and the last one was no pipelined sum.
+    /// Returns true if operations began here, and the last one was no pipelined sum.
     pub(super) const fn ends_without_sum(&self) -> bool {
         self.next_index > 0 && !self.last_is_sum
     }
@@ -224,8 +224,8 @@ impl Generation {
         self.told = self.told.max((index + 1).saturating_sub(self.slots));
     }
 
-    /// Whether the switch should hear what is here: after a time of silence, or because other workers may wait
-    /// for the places of results that are here.
+    /// Returns true if the switch should hear what is here: after a time of silence, or because other workers
+    /// may wait for the places of results that are here.
     pub(super) fn owes_sign(&self, now: Instant) -> bool {
         let is_pipelined = self.open.front().is_some_and(|open| open.iteration().is_some());
         let is_idle = is_pipelined || self.next_to_send >= self.next_index;

@@ -103,8 +103,9 @@ impl Open {
         }
     }
 
-    /// Whether it counts among the operations of the program, which fail alike at all workers. Pipelined sums do not:
-    /// workers are at different iterations when they fail, and agree on one before they begin again.
+    /// Returns true if it counts among the operations of the program, which fail alike at all workers.
+    /// Pipelined sums do not: workers are at different iterations when they fail, and agree on one before
+    /// they begin again.
     pub(super) const fn counts(&self) -> bool {
         self.iteration().is_none()
     }
@@ -123,7 +124,7 @@ impl Open {
         start..(start + self.packet_bytes).min(self.bytes().len())
     }
 
-    /// Whether the packet is the last of the vector.
+    /// Returns true if the packet is the last of the vector.
     pub(super) const fn is_last(&self, index: u64) -> bool {
         index + 1 == self.end
     }
@@ -184,7 +185,7 @@ impl Open {
         Ok(())
     }
 
-    /// Whether all results are here.
+    /// Returns true if all results are here.
     pub(super) const fn is_complete(&self) -> bool {
         self.received == self.end - self.first
     }

@@ -183,7 +183,7 @@ impl Pipeline {
         self.iterations - self.iteration
     }
 
-    /// Whether all iterations are done.
+    /// Returns true if all iterations are done.
     #[must_use]
     pub const fn is_finished(&self) -> bool {
         self.iteration >= self.iterations

@@ -119,12 +119,13 @@ impl Blocks {
         &mut self.entries[at]
     }
 
-    /// Whether the piece of the next block may be sent: the result one window before is here.
+    /// Returns true if the piece of the next block may be sent: the result one window before is
+    /// here.
     pub(super) const fn may_send_next(&self) -> bool {
         self.next - self.holds < self.slots
     }
 
-    /// Whether the next block may be awaited.
+    /// Returns true if the next block may be awaited.
     pub(super) const fn may_await_next(&self) -> bool {
         self.next - self.holds < 2 * self.slots
     }

@@ -72,13 +72,13 @@ impl Exact {
         i16::try_from(exponent).unwrap_or(fixed::NOT_FINITE)
     }
 
-    /// Whether this end's lanes of a block fit its scale. They do not where the first operation went
-    /// without this worker.
+    /// Returns true if this end's lanes of a block fit its scale. They do not where the first
+    /// operation went without this worker.
     pub(super) fn fits(&self, block: usize) -> bool {
         self.scale.is_some() || self.own.get(block).is_some_and(|own| *own <= self.exponent(block))
     }
 
-    /// Whether this end's lanes of a block are all numbers.
+    /// Returns true if this end's lanes of a block are all numbers.
     pub(super) fn is_finite(&self, block: usize) -> bool {
         self.scale.is_some() || self.own.get(block).is_some_and(|own| *own != fixed::NOT_FINITE)
     }

@@ -50,7 +50,8 @@ impl Closing {
         Failure::Closed { reason: self.reason, culprit: self.culprit }
     }
 
-    /// Whether the first operation without a sum fails at every worker: also where it has not begun.
+    /// Returns true if the first operation without a sum fails at every worker: also where it has
+    /// not begun.
     fn fails_first(&self) -> bool {
         self.again_from > self.operation && self.reason != Reason::Unknown && !self.is_own
     }
@@ -76,7 +77,7 @@ impl Generation {
         }
     }
 
-    /// Whether an operation that begins now belongs into this generation.
+    /// Returns true if an operation that begins now belongs into this generation.
     pub(super) fn takes_operations(&self) -> bool {
         self.closing.is_none_or(|closing| self.next_operation < closing.operation)
     }
@@ -172,7 +173,7 @@ impl Generation {
         }
     }
 
-    /// Whether nothing more is to be done in a generation that ends.
+    /// Returns true if nothing more is to be done in a generation that ends.
     pub(super) fn is_drained(&self) -> bool {
         self.closing.is_some_and(|closing| self.next_operation >= closing.operation)
             && self.open.is_empty()

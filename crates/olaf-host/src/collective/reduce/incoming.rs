@@ -64,7 +64,7 @@ impl Reducer {
         }
     }
 
-    /// Whether a message is for this end in its generation.
+    /// Returns true if a message is for this end in its generation.
     pub(super) fn for_generation(&self, address: &Address) -> Result<(), Refused> {
         let Some(generation) = &self.generation else { return Err(Refused::OtherGeneration) };
         let own = generation.address;

@@ -120,7 +120,7 @@ impl Open {
         if self.is_exact() { 2 } else { 1 }
     }
 
-    /// Whether the lanes come from that rank alone.
+    /// Returns true if the lanes come from that rank alone.
     pub(super) fn is_from(&self, rank: u32) -> bool {
         self.operation.reduction == Reduction::Broadcast { root: rank }
     }
@@ -134,7 +134,7 @@ impl Open {
         is_sum && self.operation.lane_type == LaneType::F32
     }
 
-    /// Whether this end sends a piece of the block.
+    /// Returns true if this end sends a piece of the block.
     pub(super) fn sends(&self, block: u32) -> bool {
         match (&self.exact, self.lane_block(block)) {
             (Some(exact), Some(index)) => exact.fits(index),
@@ -142,8 +142,8 @@ impl Open {
         }
     }
 
-    /// Whether its piece of the block can be sent now. The lanes of an order-free sum wait for all
-    /// exponents.
+    /// Returns true if its piece of the block can be sent now. The lanes of an order-free sum wait
+    /// for all exponents.
     pub(super) const fn is_ready(&self, block: u32) -> bool {
         block < self.at.lanes_from || self.received >= self.at.lanes_from - self.at.first
     }
@@ -153,7 +153,7 @@ impl Open {
         block.checked_sub(self.at.lanes_from).map(|index| index as usize)
     }
 
-    /// Whether it has, or had, a place in a generation.
+    /// Returns true if it has, or had, a place in a generation.
     pub(super) const fn has_place(&self) -> bool {
         self.at.end > 0
     }
@@ -194,7 +194,8 @@ impl Open {
         }
     }
 
-    /// Whether the lanes of an order-free block were no numbers before they became integers.
+    /// Returns true if the lanes of an order-free block were no numbers before they became
+    /// integers.
     pub(super) fn is_not_finite(&self, block: u32) -> bool {
         let exact = self.exact.as_ref().zip(self.lane_block(block));
         exact.is_some_and(|(exact, index)| !exact.is_finite(index))
@@ -287,7 +288,7 @@ impl Open {
         Ok(())
     }
 
-    /// Whether all results are here.
+    /// Returns true if all results are here.
     pub(super) const fn is_complete(&self) -> bool {
         self.received == self.at.end - self.at.first
     }

@@ -131,7 +131,7 @@ impl Open {
         }
     }
 
-    /// Whether the result of a block is not here.
+    /// Returns true if the result of a block is not here.
     pub(super) fn lacks(&self, block: u32) -> bool {
         self.slots.get(block as usize).is_some_and(|slot| slot.state != State::Done)
     }
@@ -187,7 +187,7 @@ impl Open {
         Ok(slot.state)
     }
 
-    /// Whether all results are here.
+    /// Returns true if all results are here.
     pub(super) fn is_complete(&self) -> bool {
         self.received == self.slots.len()
     }

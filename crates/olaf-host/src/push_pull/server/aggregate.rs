@@ -183,7 +183,7 @@ impl Collection {
         core::mem::take(&mut self.answers)
     }
 
-    /// Whether every segment has all that it waits for.
+    /// Returns true if every segment has all that it waits for.
     pub(super) fn is_full(&self, aggregate: Aggregate, members: &Table<WorkerId, Member>) -> bool {
         let full = |segment: &Collected| match aggregate {
             Aggregate::Each => true,

@@ -129,7 +129,7 @@ impl Answers {
         }
     }
 
-    /// Whether a whole model for that worker waits, or is being sent.
+    /// Returns true if a whole model for that worker waits, or is being sent.
     pub(super) fn is_sending(&self, peer: PeerId, address: &Address) -> bool {
         self.models.iter().any(|sending| sending.whole.is_some() && sending.is_for(peer, address))
     }

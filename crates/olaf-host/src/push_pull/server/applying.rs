@@ -105,7 +105,7 @@ impl Job {
         }
     }
 
-    /// Whether an update could change this job's model at all.
+    /// Returns true if an update could change this job's model at all.
     pub(super) fn fits(&self, update: &Update, lanes: &[u8]) -> Result<(), Refused> {
         if !self.shape.fits(update, lanes) {
             return Err(Refused::WrongSize);

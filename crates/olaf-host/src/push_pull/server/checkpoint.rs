@@ -407,7 +407,8 @@ impl Server {
         self.jobs.get(&job)?.state(job)
     }
 
-    /// Whether a job has a checkpoint's model only, and a worker may have a newer one still.
+    /// Returns true if a job has a checkpoint's model only, and a worker may have a newer one
+    /// still.
     #[must_use]
     pub fn awaits_newer(&self, job: JobId) -> bool {
         self.jobs.get(&job).is_some_and(|job| job.restored.is_some())
@@ -442,7 +443,7 @@ impl Server {
         Ok(())
     }
 
-    /// Whether a join to a restored job comes with a newer model than the checkpoint's.
+    /// Returns true if a join to a restored job comes with a newer model than the checkpoint's.
     pub(super) fn note_restored(&mut self, now: Instant, join: &Join) {
         let patience = self.config.restore_patience;
         if let Some(job) = self.jobs.get_mut(&join.address.job) {

@@ -82,7 +82,7 @@ impl Job {
         self.fates.received + self.collection.closed + u64::from(self.version) + named
     }
 
-    /// Whether nothing is lost with it that a checkpoint should have.
+    /// Returns true if nothing is lost with it that a checkpoint should have.
     fn is_safe(&self) -> bool {
         match self.on_disk {
             OnDisk::Never => true,

@@ -168,7 +168,7 @@ impl Job {
             && self.members.values().all(|m| m.liveness.is_overdue(now, silent_after))
     }
 
-    /// Whether the next worker to join says how the model is cut.
+    /// Returns true if the next worker to join says how the model is cut.
     pub(super) fn may_be_cut_anew(&self, now: Instant, silent_after: Duration) -> bool {
         let nobody = self.members.values().all(|m| m.liveness.is_overdue(now, silent_after));
         nobody && (self.model.is_none() || self.restored.is_some())
@@ -223,13 +223,13 @@ impl Job {
         }
     }
 
-    /// Whether the job may be forgotten: it has neither a model nor a checkpoint's.
+    /// Returns true if the job may be forgotten: it has neither a model nor a checkpoint's.
     pub(super) const fn is_empty(&self) -> bool {
         self.model.is_none() && self.restored.is_none()
     }
 
-    /// Whether nothing is lost with it: no contribution came to the model that a worker offered, no
-    /// checkpoint knows it, and its workers are gone.
+    /// Returns true if nothing is lost with it: no contribution came to the model that a worker
+    /// offered, no checkpoint knows it, and its workers are gone.
     pub(super) fn is_abandoned(&self, now: Instant, silent_after: Duration) -> bool {
         self.fates.received == 0
             && self.before.is_none()
@@ -237,8 +237,8 @@ impl Job {
             && self.members.values().all(|m| m.liveness.is_overdue(now, silent_after))
     }
 
-    /// Whether a worker may be in the cluster that its join names: it is there, or has not moved too
-    /// often.
+    /// Returns true if a worker may be in the cluster that its join names: it is there, or has not
+    /// moved too often.
     pub(super) fn may_move(&mut self, now: Instant, address: &Address) -> bool {
         let member = self.members.get_mut(&address.worker);
         let Some(member) = member.filter(|m| m.session == address.session) else { return true };
@@ -253,8 +253,8 @@ impl Job {
         Some(multiple * libm::sqrt(sum.max(weights.len() as f64)) / rate)
     }
 
-    /// Whether a worker's own update may be taken: it comes from the worker that it names, and that
-    /// worker does not send more than its limit.
+    /// Returns true if a worker's own update may be taken: it comes from the worker that it names,
+    /// and that worker does not send more than its limit.
     pub(super) fn takes_own(
         &mut self,
         now: Instant,
@@ -272,8 +272,8 @@ impl Job {
         if takes { Ok(()) } else { Err(Refused::TooOften) }
     }
 
-    /// Whether a switch may send an update that names that worker first: the worker is not at another
-    /// peer. One that is gone may have left the update in the switch.
+    /// Returns true if a switch may send an update that names that worker first: the worker is not at
+    /// another peer. One that is gone may have left the update in the switch.
     pub(super) fn takes_passed_on(&self, from: PeerId, update: &Update) -> Result<(), Refused> {
         let elsewhere = |member: &&Member| member.peer != from && !member.liveness.is_silent();
         match self.members.get(&update.address.worker).filter(elsewhere) {
@@ -282,8 +282,8 @@ impl Job {
         }
     }
 
-    /// Whether an update holds no more contributions than the workers that it may stand for can carry:
-    /// itself, or all behind the switch that sent it.
+    /// Returns true if an update holds no more contributions than the workers that it may stand for
+    /// can carry: itself, or all behind the switch that sent it.
     pub(super) fn may_carry(&self, from: PeerId, update: &Update) -> Result<(), Refused> {
         let workers = if update.hops == 0 { 1 } else { self.members.at(from).max(1) };
         let most = u64::from(MOST_CARRIED) * workers as u64;

@@ -82,7 +82,7 @@ impl Server {
         }
     }
 
-    /// Whether a join may be.
+    /// Returns true if a join may be.
     fn admission(&mut self, now: Instant, from: PeerId, join: &Join) -> WelcomeCode {
         let Some(tenant) = self.config.tenants.of(join.address.job) else {
             return WelcomeCode::UnknownJob;
@@ -144,9 +144,10 @@ impl Server {
         }
     }
 
-    /// Whether one more job fits that this peer begins. When there is no other room a job without a model
-    /// gives way, the one with the oldest join first: joins alone must not keep new jobs out. Next are jobs
-    /// whose workers offered a model and went: a stranger can do that for each job in two datagrams.
+    /// Returns true if one more job fits that this peer begins. When there is no other room a job without a
+    /// model gives way, the one with the oldest join first: joins alone must not keep new jobs out. Next
+    /// are jobs whose workers offered a model and went: a stranger can do that for each job in two
+    /// datagrams.
     fn has_room_for_a_job(&mut self, now: Instant, peer: PeerId) -> bool {
         let silent_after = self.config.silent_after;
         let empty = || self.jobs.iter().filter(|(_, job)| job.is_empty());

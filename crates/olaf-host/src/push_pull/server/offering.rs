@@ -158,9 +158,10 @@ impl Job {
 }
 
 impl Offer {
-    /// Whether another worker's model is to be taken instead. Between two windows of an offer lies
-    /// a round trip at least. A worker that does not know its own yet has not been answered: it is
-    /// waited for while it repeats itself, and not for ever: it may be one that hears nothing.
+    /// Returns true if another worker's model is to be taken instead. Between two windows of an
+    /// offer lies a round trip at least. A worker that does not know its own yet has not been
+    /// answered: it is waited for while it repeats itself, and not for ever: it may be one that
+    /// hears nothing.
     fn is_stuck(&self, now: Instant, patience: Duration, by: Option<&Member>) -> bool {
         let Some(member) = by.filter(|member| member.session == self.session) else { return true };
         if self.has_heard_nothing() {
@@ -171,7 +172,8 @@ impl Offer {
         now.since(self.last_progress) >= patience.max(round_trip * 3)
     }
 
-    /// Whether its worker has no answer yet, but the joining one has. All answers to the first one may be lost.
+    /// Returns true if its worker has no answer yet, but the joining one has. All answers to the first one
+    /// may be lost.
     fn is_behind(&self, now: Instant, patience: Duration, join: &Join) -> bool {
         let is_answered = join.path.round_trip_us > 0;
         is_answered && self.has_heard_nothing() && now.since(self.last_progress) >= patience
@@ -181,8 +183,8 @@ impl Offer {
         self.round_trip.is_zero() && self.present.is_empty()
     }
 
-    /// Whether the whole offer has taken longer than over a slow path. A worker could otherwise send a segment
-    /// now and then, and keep its job from beginning.
+    /// Returns true if the whole offer has taken longer than over a slow path. A worker could otherwise send
+    /// a segment now and then, and keep its job from beginning.
     fn takes_too_long(&self, now: Instant, patience: Duration, shape: Shape) -> bool {
         if self.has_heard_nothing() {
             return false; // See `is_stuck`: nobody knows how long its path is.

@@ -64,7 +64,7 @@ impl Job {
         self.presence.counted
     }
 
-    /// Whether a worker contributed lately and is not silent.
+    /// Returns true if a worker contributed lately and is not silent.
     pub(super) fn is_active(&self, member: &Member) -> bool {
         let lately = ACTIVE * self.members.len() as u64;
         let total = self.overlap.contributions();

@@ -312,7 +312,7 @@ impl Worker {
         self.next_fetch = self.models.is_assembling().then_some(again);
     }
 
-    /// Whether everything that was asked for last has come; true once.
+    /// Returns true if everything that was asked for last has come; true once.
     fn has_all_asked_for(&mut self) -> bool {
         let all = !self.asked.is_empty() && self.asked.iter().all(|fetch| self.models.has(fetch));
         if all {

@@ -216,7 +216,7 @@ impl Worker {
         }
     }
 
-    /// Whether the answer to [`Worker::refresh`] is still to come.
+    /// Returns true if the answer to [`Worker::refresh`] is still to come.
     #[must_use]
     pub const fn is_refreshing(&self) -> bool {
         self.refreshing
@@ -306,8 +306,9 @@ impl Worker {
         self.models.newest()
     }
 
-    /// Whether the newest model is news to a learner that has a version already. A version that the
-    /// server turned out not to have is older than every other: see [`Models::forget_above`].
+    /// Returns true if the newest model is news to a learner that has a version already. A version
+    /// that the server turned out not to have is older than every other: see
+    /// [`Models::forget_above`].
     #[must_use]
     pub fn is_newer(&self, version: u32, than: u32) -> bool {
         let forgotten = than == self.pulled && than > self.models.newest_version_seen();
@@ -345,14 +346,14 @@ impl Worker {
         (self.outbox.counts.awaited, self.outbox.counts.unconfirmed)
     }
 
-    /// Whether the newest update is under way: it waits here, or nobody has said yet what became of
-    /// it. An older one that was lost does not count.
+    /// Returns true if the newest update is under way: it waits here, or nobody has said yet what
+    /// became of it. An older one that was lost does not count.
     #[must_use]
     pub fn awaits_end(&self) -> bool {
         self.outbox.has_unsent() || self.outbox.awaits_newest()
     }
 
-    /// Whether anything pushed still waits to be sent.
+    /// Returns true if anything pushed still waits to be sent.
     #[must_use]
     pub fn has_unsent(&self) -> bool {
         self.outbox.has_unsent()

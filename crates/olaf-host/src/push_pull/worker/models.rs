@@ -184,7 +184,7 @@ impl Models {
         })
     }
 
-    /// Whether all segments that were asked for have come.
+    /// Returns true if all segments that were asked for have come.
     pub(super) fn has(&self, fetch: &Fetch) -> bool {
         let assembly = self.first.iter().chain(&self.next).find(|a| a.version == fetch.version);
         assembly.is_none_or(|a| fetch.segments().all(|segment| a.present.contains(segment)))
@@ -239,7 +239,7 @@ impl Models {
         }
     }
 
-    /// Whether the newest model was accepted in this life of the server.
+    /// Returns true if the newest model was accepted in this life of the server.
     pub(super) fn is_of_this_life(&self) -> bool {
         self.newest.as_ref().is_some_and(|newest| newest.version == self.accepted)
     }

@@ -357,8 +357,8 @@ impl Outbox {
         });
     }
 
-    /// Whether the newest update is on its way. The end of an older one that was lost may never be
-    /// told; it does not count.
+    /// Returns true if the newest update is on its way. The end of an older one that was lost may
+    /// never be told; it does not count.
     pub(super) fn awaits_newest(&self) -> bool {
         let is_newest = |flow: &Flow| flow.awaited.back().is_some_and(|(n, _)| *n == flow.newest);
         self.flows.iter().any(is_newest)
@@ -397,7 +397,7 @@ impl Outbox {
     }
 }
 
-/// Whether the update is one of that model.
+/// Returns true if the update is one of that model.
 fn check(shape: Shape, parts: &[&[f32]], contribution: &Contribution) -> Result<(), PushError> {
     let have = parts.iter().map(|part| part.len()).sum();
     let need = shape.parameters as usize;

@@ -125,7 +125,7 @@ impl Path {
         self.state == State::Searching
     }
 
-    /// Whether nothing as long as a segment may be sent now.
+    /// Returns true if nothing as long as a segment may be sent now.
     pub(super) fn is_narrow(&self) -> bool {
         self.state == State::Narrow
     }
@@ -209,7 +209,7 @@ impl Path {
         }
     }
 
-    /// Whether long questions are on their way.
+    /// Returns true if long questions are on their way.
     fn awaits_volley(&self) -> bool {
         self.volley.is_some_and(|volley| !volley.over)
     }
@@ -234,7 +234,7 @@ pub(super) fn datagram_of(shape: Shape) -> u32 {
 }
 
 impl Worker {
-    /// Whether the path is to be looked at before this model is joined with.
+    /// Returns true if the path is to be looked at before this model is joined with.
     pub(super) fn begins_with_a_search(&mut self, now: Instant, shape: Shape) -> bool {
         let search = self.config.path.search && datagram_of(shape) > ALWAYS;
         if search {
@@ -437,8 +437,8 @@ impl Worker {
         }
     }
 
-    /// Whether the path is to be looked at, because nothing long was answered of late although
-    /// switch and server are there.
+    /// Returns true if the path is to be looked at, because nothing long was answered of late
+    /// although switch and server are there.
     pub(super) fn suspect_path(&mut self, now: Instant) {
         let patience = SUSPECT_AFTER.max(self.joins.round_trip.retry_after() * 4);
         let since = self.outbox.unanswered_since();

@@ -71,7 +71,7 @@ pub(super) struct Counts {
 }
 
 impl Signatures {
-    /// Whether a life that somebody names is another one than the one that was proved.
+    /// Returns true if a life that somebody names is another one than the one that was proved.
     pub(super) fn doubts(&self, epoch: u32) -> bool {
         self.proven.is_some_and(|proven| proven.epoch != epoch)
     }
@@ -90,7 +90,7 @@ impl Signatures {
         known.find(|good| (good.epoch, good.version) == (epoch, version))
     }
 
-    /// Whether the server had given that version up before it answered this worker.
+    /// Returns true if the server had given that version up before it answered this worker.
     fn is_too_old(&self, signature: &Signature) -> bool {
         self.proven.is_some_and(|proven| signature.version < proven.oldest)
     }
@@ -186,7 +186,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Whether the whole models that wait are the ones that the server signed, the newest first.
+    /// Returns true if the whole models that wait are the ones that the server signed, the newest
+    /// first.
     pub(super) fn check_held(&mut self, now: Instant) {
         let Some(shape) = self.shape else { return };
         loop {

@@ -167,12 +167,12 @@ impl Socket {
         self.local
     }
 
-    /// Whether it can send to that address.
+    /// Returns true if it can send to that address.
     pub(crate) const fn reaches(&self, address: &SocketAddr) -> bool {
         self.v6 || address.is_ipv4()
     }
 
-    /// Whether what is sent to that address would arrive here.
+    /// Returns true if what is sent to that address would arrive here.
     pub(crate) fn is_at(&self, address: SocketAddr) -> bool {
         let address = canonical(address);
         if self.local.port() != address.port() {

@@ -147,7 +147,7 @@ fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
     v4.or_else(|| storage.as_sockaddr_in6().map(|v6| SocketAddr::from(*v6)))
 }
 
-/// Whether a datagram to that address has an IPv4 header.
+/// Returns true if a datagram to that address has an IPv4 header.
 fn goes_as_v4(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(_) => true,

@@ -85,7 +85,7 @@ fn rows_of(status: &Value) -> &'static [(Row, Path)] {
 }
 
 impl Row {
-    /// Whether this row speaks for that field.
+    /// Returns true if this row speaks for that field.
     fn covers(&self, path: &Path, leaf: &[String]) -> bool {
         match self.kind {
             Kind::Left => path.begins(leaf),

@@ -59,12 +59,12 @@ impl Path {
         follow(&self.0, document, &mut Vec::new(), most, take);
     }
 
-    /// Whether it leads to exactly that field.
+    /// Returns true if it leads to exactly that field.
     pub(super) fn is(&self, leaf: &[String]) -> bool {
         self.0.len() == leaf.len() && self.begins(leaf)
     }
 
-    /// Whether it leads to that field or to a table that holds it.
+    /// Returns true if it leads to that field or to a table that holds it.
     pub(super) fn begins(&self, leaf: &[String]) -> bool {
         self.0.len() <= leaf.len() && self.0.iter().zip(leaf).all(|(step, name)| step.takes(name))
     }

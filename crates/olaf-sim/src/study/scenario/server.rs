@@ -47,7 +47,7 @@ impl Server {
         })
     }
 
-    /// Whether the scenario has all that the packet names.
+    /// Returns true if the scenario has all that the packet names.
     pub(super) fn knows(&self, packet: &Packet) -> bool {
         let mut workers = packet.holds.iter().map(|(worker, _)| worker).chain(&packet.met);
         (packet.cluster() as usize) < self.clusters.len()

@@ -296,7 +296,7 @@ impl Scenario {
         self.transmission().map(|_| ())
     }
 
-    /// Whether switches tell a cluster's workers what they have taken in of it.
+    /// Returns true if switches tell a cluster's workers what they have taken in of it.
     ///
     /// # Errors
     /// The key of the control that cannot be.

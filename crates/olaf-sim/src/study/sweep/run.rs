@@ -217,8 +217,9 @@ impl Runner {
         debug_assert!(self.tick.begun & only(self.tick.begun_by) != 0);
     }
 
-    /// Whether the tick's departure may be after the moment in its tick at which the observation
-    /// begins: where it is not before, nor is at the latest with, a phase that ends before that.
+    /// Returns true if the tick's departure may be after the moment in its tick at which the
+    /// observation begins: where it is not before, nor is at the latest with, a phase that ends
+    /// before that.
     fn may_be_after(&mut self, order: &[u8]) -> bool {
         let begun_by = self.tick.begun_by;
         if self.ends == 0 {
@@ -246,8 +247,8 @@ impl Runner {
         &self.question
     }
 
-    /// Whether the run repeats itself from an earlier multiple of the hyperperiod on; where not,
-    /// when to look again.
+    /// Returns true if the run repeats itself from an earlier multiple of the hyperperiod on; where
+    /// not, when to look again.
     fn look(&mut self, at: u64) -> Option<u64> {
         let hyperperiod = self.hyperperiod?;
         let (deliveries, counts) = (self.deliveries.len(), self.all_counts);

@@ -113,7 +113,7 @@ impl Tick {
         }
     }
 
-    /// Whether the slot that the departure frees was needed, or its absence felt.
+    /// Returns true if the slot that the departure frees was needed, or its absence felt.
     fn crowded(&self) -> bool {
         let met = |what: fn(&Met) -> bool| self.arrived.iter().filter(|a| what(&a.met)).count();
         self.departed.is_some()

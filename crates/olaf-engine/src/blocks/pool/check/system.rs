@@ -228,7 +228,7 @@ impl System {
         self.risen[block as usize].is_some()
     }
 
-    /// Whether the result of a block may be on its way to a member.
+    /// Returns true if the result of a block may be on its way to a member.
     pub(super) fn has_left(&self, setup: &Setup, member: u32, block: u32) -> bool {
         self.results[block as usize].is_some()
             && (member >= setup.lower || self.fallen >> block & 1 == 1)

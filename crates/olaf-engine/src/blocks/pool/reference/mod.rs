@@ -1,4 +1,4 @@
-//! The slow twin: it keeps every block for ever and derives each answer from the rules of
+//! The reference model: it keeps every block for ever and derives each answer from the rules of
 //! `docs/design/028-reduce.md`.
 
 mod number;
@@ -105,7 +105,7 @@ impl Block {
     }
 }
 
-/// The twin of [`super::Pool`].
+/// The reference model of [`super::Pool`].
 #[derive(Debug)]
 pub struct Reference {
     slots: u32,
@@ -334,7 +334,7 @@ impl Reference {
 }
 
 impl Block {
-    /// Whether a piece has the shape of the block, which may have none yet.
+    /// Returns true if a piece has the shape of the block, which may have none yet.
     fn may_take(&self, piece: &Piece<'_>) -> Result<(), Reason> {
         let is_root = self.pieces.is_empty() || self.has(piece.member);
         if (self.lane_type, self.operator) != (piece.lane_type, piece.operator)

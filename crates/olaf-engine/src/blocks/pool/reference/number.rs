@@ -1,4 +1,4 @@
-//! The arithmetic of the slow twin: one number after the other.
+//! The arithmetic of the reference model: one number after the other.
 
 use alloc::vec::Vec;
 use half::{bf16, f16};
@@ -77,7 +77,7 @@ impl Number {
         }
     }
 
-    /// Whether it is a finite number.
+    /// Returns true if it is a finite number.
     #[must_use]
     pub fn is_finite(self) -> bool {
         match self {
@@ -86,7 +86,7 @@ impl Number {
         }
     }
 
-    /// Whether it is one on the wire, too.
+    /// Returns true if it is one on the wire, too.
     #[must_use]
     pub fn rounds_to_finite(self, lane_type: LaneType) -> bool {
         Self::read(lane_type, &self.write(lane_type)).into_iter().all(Self::is_finite)

@@ -36,7 +36,7 @@ fn named(seating: &Seating, bitmaps: [u32; LEVELS]) -> Option<Vec<u32>> {
 }
 
 /// What reaches the server when every worker sends one packet and every switch adds what it may: the
-/// ranks in each packet. The slow, obvious twin of the switches.
+/// ranks in each packet. The slow, obvious reference model of the switches.
 fn arrives(seating: &Seating, paths: &[Path]) -> Vec<Vec<u32>> {
     let mut on_the_way: Vec<(Header, usize, Vec<u32>)> = Vec::new();
     for (rank, seat) in (0..).zip(&seating.seats) {

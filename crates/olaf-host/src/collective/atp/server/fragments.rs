@@ -84,7 +84,8 @@ impl Fragment {
         matches!(self.value, Value::Float(_))
     }
 
-    /// Whether the values of the latest packet are finite. A packet that is not in the sum counts as finite.
+    /// Returns true if the values of the latest packet are finite. A packet that is not in the sum counts as
+    /// finite.
     pub(super) const fn latest_is_finite(&self) -> bool {
         !self.latest_is_not_finite
     }
@@ -263,7 +264,8 @@ impl Fragments {
         }
     }
 
-    /// Whether nobody was told yet that the worker's values in that tensor are no finite numbers.
+    /// Returns true if nobody was told yet that the worker's values in that tensor are no finite
+    /// numbers.
     pub(super) fn is_news(&mut self, tensor: u64, rank: usize) -> bool {
         self.told.insert((tensor, rank))
     }
@@ -294,7 +296,7 @@ impl Fragments {
         self.kept.get(sequence.checked_sub(self.base)? as usize)
     }
 
-    /// Whether the tensor agrees with what was said of it before. Notes a new one.
+    /// Returns true if the tensor agrees with what was said of it before. Notes a new one.
     pub(super) fn agrees(&mut self, tensor: u64, length: u32) -> bool {
         self.newest_tensor = self.newest_tensor.max(tensor);
         let known = self.tensors.entry(tensor).or_insert(Tensor { length, done: 0 });

@@ -141,7 +141,7 @@ impl Generation {
         self.misplaced.difference(&before).copied().collect()
     }
 
-    /// Whether a result may go again because a member at that peer lacks it.
+    /// Returns true if a result may go again because a member at that peer lacks it.
     pub(super) fn may_draw(&mut self, now: Instant, peer: PeerId) -> bool {
         if !self.has_peer(peer) {
             return false;
@@ -155,7 +155,7 @@ impl Generation {
         self.group.binary_search(&peer).is_ok()
     }
 
-    /// Whether these ranks, 64 a word, are of workers at that peer or behind it.
+    /// Returns true if these ranks, 64 a word, are of workers at that peer or behind it.
     pub(super) fn are_at(&self, ranks: &[u64], peer: PeerId) -> bool {
         let words = ranks.iter().zip(self.members.chunks(64)).filter(|(word, _)| **word != 0);
         let mut named = words.flat_map(|(word, members)| {
@@ -217,20 +217,20 @@ impl Job {
         }
     }
 
-    /// Whether a join says the same of the job.
+    /// Returns true if a join says the same of the job.
     pub(super) fn agrees(&self, join: &Join) -> bool {
         let bits = |scale: f64| scale.to_bits();
         (self.workers, self.servers, bits(self.scale))
             == (join.workers, join.servers, bits(join.scale))
     }
 
-    /// Whether nobody has been heard for that time.
+    /// Returns true if nobody has been heard for that time.
     pub(super) fn is_deserted(&self, now: Instant, time: Duration) -> bool {
         let members = self.current.iter().flat_map(|current| &current.members);
         members.chain(self.lobby.values()).all(|member| now.since(member.heard) >= time)
     }
 
-    /// Whether another worker in the lobby wants the rank.
+    /// Returns true if another worker in the lobby wants the rank.
     pub(super) fn is_taken(&self, session: Session, rank: u32) -> bool {
         let mut others = self.lobby.values().filter(|other| other.session != session);
         rank != ANY && others.any(|other| other.wanted == rank)

@@ -65,7 +65,7 @@ impl Open {
         }
     }
 
-    /// Whether the flow has a part of it.
+    /// Returns true if the flow has a part of it.
     pub(super) fn has_part(&self, flow: usize) -> bool {
         self.count.get(flow).is_some_and(|count| *count > 0)
     }

@@ -53,7 +53,7 @@ impl Worker {
         None
     }
 
-    /// Whether operations of a life still wait for answers.
+    /// Returns true if operations of a life still wait for answers.
     fn settled(&self) -> Option<()> {
         (!self.open.is_empty()).then_some(())
     }

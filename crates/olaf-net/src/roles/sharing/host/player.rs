@@ -64,7 +64,7 @@ impl Player {
         Ok(said.to_string())
     }
 
-    /// Whether the controller has heard it.
+    /// Returns true if the controller has heard it.
     fn say_good_bye(&self) -> bool {
         let linger = Instant::now() + LINGER;
         self.tell(|host| host.leave(clock::now()));
