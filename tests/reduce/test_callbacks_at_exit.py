@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -53,6 +53,32 @@ def test_the_interpreter_ends_after_a_callback() -> None:
             check=False,
         )
     assert (ran.returncode, ran.stdout.strip()) == (0, "called in olaf-told"), ran.stderr
+
+
+def test_a_callback_may_wait_for_another_operation() -> None:
+    """While it waits, another thread of the connection tells of the operations that end."""
+    with switch_process() as (_, address), ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(lambda rank: connect(address, rank), range(2)))
+
+        def sums(connection: olaf.SumConnection) -> float:
+            inner: Future[float] = Future()
+
+            def begin_another(_: object) -> None:
+                second = connection.all_reduce_async(np.full(4, 2, np.float32))
+                third = connection.all_reduce_async(np.full(4, 3, np.float32))
+                told = threading.Event()
+                third.add_done_callback(lambda _: told.set())
+                assert told.wait(PATIENCE_S)
+                inner.set_result(float(second.wait()[0]))
+
+            first = connection.all_reduce_async(np.ones(4, np.float32))
+            first.add_done_callback(begin_another)
+            return inner.result(PATIENCE_S)
+
+        assert list(pool.map(sums, both)) == [4.0, 4.0]
+        for connection in both:
+            connection.close()
+        assert "olaf-told" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_after_the_close_no_thread_of_the_connection_is_left() -> None:

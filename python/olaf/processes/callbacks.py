@@ -10,29 +10,54 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 EXIT_WAIT_S = 2.0
 """The longest time that the end of the program waits for callbacks."""
 
 _changed = threading.Condition()
-_under_way: list[int] = []
-"""The thread of each callback that runs."""
+_under_way: list[object] = []
+"""A mark for each callback that runs."""
 
 
 @contextmanager
 def running() -> Iterator[None]:
     """Within it, a callback runs."""
-    thread = threading.get_ident()
-    with _changed:
-        _under_way.append(thread)
+    mark = _begin()
     try:
         yield
     finally:
-        with _changed:
-            _under_way.remove(thread)
-            _changed.notify_all()
+        _end(mark)
+
+
+def start(call: Callable[[], object]) -> None:
+    """Call in a thread of its own: nothing waits for this callback, whatever it waits for."""
+    mark = _begin()
+
+    def run() -> None:
+        nonlocal call
+        try:
+            call()
+        finally:
+            # It may hold the last reference to a tensor, whose end is C++ code, too.
+            del call
+            _end(mark)
+
+    threading.Thread(target=run, name="olaf-callback", daemon=True).start()
+
+
+def _begin() -> object:
+    mark = object()
+    with _changed:
+        _under_way.append(mark)
+    return mark
+
+
+def _end(mark: object) -> None:
+    with _changed:
+        _under_way.remove(mark)
+        _changed.notify_all()
 
 
 def wait(timeout_s: float) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
@@ -35,6 +36,9 @@ T = TypeVar("T")
 
 Op = Literal["sum", "mean", "min", "max"]
 OPS = ("sum", "mean", "min", "max")
+
+MOST_RESTING = 2
+"""Threads of a connection that wait for the next callback, at most."""
 
 
 class Counts(NamedTuple):
@@ -143,7 +147,8 @@ class SumConnection:
         self._threshold = threshold
         self._telling = threading.Lock()
         self._told: dict[int, Callable[[], None]] = {}
-        self._teller: threading.Thread | None = None
+        self._tellers: set[threading.Thread] = set()
+        self._resting = 0
 
     @property
     def job(self) -> int:
@@ -291,9 +296,12 @@ class SumConnection:
         Callbacks return before it does, if they take no more than 2 s.
         """
         self._client.leave()
-        # The thread ends now. A callback may close the connection, too.
-        if self._teller is not None and self._teller is not threading.current_thread():
-            self._teller.join(callbacks.EXIT_WAIT_S)
+        # The threads end now. A callback may close the connection, too.
+        until = time.monotonic() + callbacks.EXIT_WAIT_S
+        with self._telling:
+            tellers = self._tellers - {threading.current_thread()}
+        for teller in tellers:
+            teller.join(max(until - time.monotonic(), 0.0))
 
     def __enter__(self) -> Self:
         return self
@@ -335,21 +343,43 @@ class SumConnection:
         """Call when the operation has ended: in a thread for this, or now if it has."""
         with self._telling:
             self._told[operation.id] = call
-            if self._teller is None:
-                self._teller = threading.Thread(target=self._tell, name="olaf-told", daemon=True)
-                self._teller.start()
+            if not self._tellers:
+                self._add_teller()
         if not operation.tell() and operation.id in self._told:
             del self._told[operation.id]
             call()
 
+    def _add_teller(self) -> None:
+        """One more thread for callbacks. The caller has the lock."""
+        teller = threading.Thread(target=self._tell, name="olaf-told", daemon=True)
+        self._tellers.add(teller)
+        teller.start()
+
     def _tell(self) -> None:
-        while (ended := self._client.next_told()) is not None:
+        """Run callbacks. While one runs, another thread waits for the next operation that ends.
+
+        So a callback may wait for another operation, or for a future that a callback completes.
+        """
+        while True:
+            with self._telling:
+                if self._resting >= MOST_RESTING:
+                    break
+                self._resting += 1
+            ended = self._client.next_told()
+            with self._telling:
+                self._resting -= 1
+                if ended is not None and not self._resting:
+                    self._add_teller()
+            if ended is None:
+                break
             call = self._told.pop(ended, None)
             if call is not None:
                 with callbacks.running():
                     call()
                     # It may hold the last reference to a tensor, whose end is C++ code, too.
                     del call
+        with self._telling:
+            self._tellers.discard(threading.current_thread())
 
 
 class SumFuture(Generic[T]):

@@ -112,6 +112,14 @@ class SumProcessGroup(dist.ProcessGroup):
             tensors[0], opts.rootRank, timeout_s=self._limit(opts), wait=_waits(opts)
         )
 
+    def barrier(self, *args: Any, **options: Any) -> Work:
+        """Gloo's barrier, behind the sums that have begun: as gloo's waits for its own."""
+        with self._lock:
+            made = self._made
+        if made is not None:
+            made.wait_for_all()
+        return self._gloo.barrier(*args, **options)
+
     def set_timeout(self, timeout: timedelta) -> None:
         """Change the time-out of the operations that follow."""
         super().set_timeout(timeout)
@@ -199,7 +207,7 @@ class SumProcessGroup(dist.ProcessGroup):
 
 
 THROUGH_GLOO = (
-    *("barrier", "monitored_barrier", "send", "recv", "recv_anysource"),
+    *("monitored_barrier", "send", "recv", "recv_anysource"),
     *("reduce", "gather", "gather_single", "gather_into_tensor", "scatter"),
     *("allgather", "_allgather_base", "allgather_coalesced"),
     *("all_gather_single", "all_gather_single_coalesced"),

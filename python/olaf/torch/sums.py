@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -44,6 +45,7 @@ class Sums:
         self._lane = Lane("olaf-sums")
         self._fall_back = fall_back(self._lane) if fall_back else None
         self._staging: dict[torch.device, Staging] = {}
+        self._open: dict[int, SumWork] = {}
 
     def all_reduce(
         self, tensors: Sequence[torch.Tensor], operation: Op, *, timeout_s: float, wait: bool
@@ -98,6 +100,12 @@ class Sums:
             [tensor], lambda lanes: calls.broadcast(lanes, root, timeout_s=timeout_s), wait=wait
         )
 
+    def wait_for_all(self) -> None:
+        """Wait until all operations that have begun have ended. Each handle has its own error."""
+        for work in list(self._open.values()):
+            with suppress(Exception):
+                work.wait()
+
     def close(self, timeout_s: float) -> None:
         """Leave the job. With a fall-back, first wait until no rank needs this one any more."""
         if self._fall_back is not None:
@@ -107,17 +115,19 @@ class Sums:
 
     def _do(self, tensors: Sequence[torch.Tensor], make: MakeCall, *, wait: bool) -> SumWork:
         """Start the operations of one call. wait: the caller waits for them anyway."""
-        tensors = [tensor for tensor in tensors if tensor.numel()]
+        given = tensors
+        tensors = [tensor for tensor in given if tensor.numel()]
         if not tensors:
-            return SumWork(tensors)
+            return SumWork(given)
+        self._forget_ended()
         if tensors[0].device.type == "cuda":
-            return self._staged(tensors, make)
+            return self._staged(given, tensors, make)
         parts, put_back = _flat(tensors)
         every = [make(part) for part in parts]
         # The lane keeps the order of the calls, so nothing may overtake a call that waits there.
         if self._fall_back is not None or not self._lane.idle:
             pending: list[Pending] = [self._queued(call) for call in every]
-            return SumWork(tensors, pending, finish=put_back, explain=self._explain(every[0]))
+            return self._work(given, pending, finish=put_back, explain=self._explain(every[0]))
         if wait and len(every) == 1:
             # The shortest way for small tensors: no other thread takes part.
             try:
@@ -125,7 +135,7 @@ class Sums:
             except Exception as error:
                 raise self._explain(every[0])(error) from error
             put_back()
-            return SumWork(tensors)
+            return SumWork(given)
         pending = [call.start(self._connection) for call in every]
 
         def finish() -> None:
@@ -133,9 +143,22 @@ class Sums:
                 call.finish()
             put_back()
 
-        return SumWork(tensors, pending, finish=finish, explain=self._explain(every[0]))
+        return self._work(given, pending, finish=finish, explain=self._explain(every[0]))
 
-    def _staged(self, tensors: Sequence[torch.Tensor], make: MakeCall) -> SumWork:
+    def _work(
+        self, tensors: Sequence[torch.Tensor], pending: Sequence[Pending], **options: Any
+    ) -> SumWork:
+        return SumWork(tensors, pending, open_works=self._open, **options)
+
+    def _forget_ended(self) -> None:
+        """Works that nobody has waited for keep their tensors until the next call."""
+        for work in list(self._open.values()):
+            if not work.is_completed():
+                break
+
+    def _staged(
+        self, given: Sequence[torch.Tensor], tensors: Sequence[torch.Tensor], make: MakeCall
+    ) -> SumWork:
         """CUDA tensors: the lane copies each to the host and back."""
         device = tensors[0].device
         staging = self._staging.setdefault(device, Staging(device))
@@ -148,7 +171,7 @@ class Sums:
                 staging.through(tensor, ready, lambda host: self._run(make(host)))
 
             pending.append(Queued(self._lane.submit(task)))
-        return SumWork(tensors, pending, explain=self._explain(described), stream=staging.stream)
+        return self._work(given, pending, explain=self._explain(described), stream=staging.stream)
 
     def _queued(self, call: Call) -> Queued:
         return Queued(self._lane.submit(lambda: self._run(call)))

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import torch
 
+from olaf.processes import callbacks
 from olaf.torch.distributed import dist
 
 
@@ -38,14 +39,21 @@ class Queued:
         return self._future.done()
 
     def add_done_callback(self, call: Callable[[Any], None], /) -> None:
-        """Call at the end, with this object."""
-        self._future.add_done_callback(lambda _: call(self))
+        """Call at the end, with this object: in a thread of its own.
+
+        The lane goes on meanwhile, so the call may wait for another operation of the lane.
+        """
+        if self.done():
+            call(self)
+        else:
+            self._future.add_done_callback(lambda _: callbacks.start(lambda: call(self)))
 
 
 class SumWork(dist.Work):
     """The handle of one call: of one operation, or of several that were called together.
 
     finish: runs once in the thread that first learns of the end, before the waiting ones go on.
+    open_works: the works of a group that have not been taken in; this one takes itself out.
     """
 
     def __init__(
@@ -56,6 +64,7 @@ class SumWork(dist.Work):
         finish: Callable[[], None] | None = None,
         explain: Callable[[BaseException], BaseException] = lambda error: error,
         stream: Any = None,
+        open_works: dict[int, SumWork] | None = None,
     ) -> None:
         super().__init__()
         self._tensors = list(tensors)
@@ -67,6 +76,9 @@ class SumWork(dist.Work):
         self._settled = not self._pending and finish is None
         self._error: BaseException | None = None
         self._future: torch.futures.Future[Any] | None = None
+        self._open_works = open_works
+        if open_works is not None and not self._settled:
+            open_works[id(self)] = self
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait for the result; for CUDA tensors, make the current stream wait for it.
@@ -100,7 +112,14 @@ class SumWork(dist.Work):
         self.wait()
 
     def is_completed(self) -> bool:
-        """The operation has ended, well or not."""
+        """The operation has ended, well or not, and the caller's memory has the result."""
+        if not self.has_ended():
+            return False
+        self._settle()
+        return True
+
+    def has_ended(self) -> bool:
+        """The operation has ended. A result that lies elsewhere may not have been copied yet."""
         return all(pending.done() for pending in self._pending)
 
     def is_success(self) -> bool:
@@ -109,8 +128,7 @@ class SumWork(dist.Work):
 
     def exception(self) -> BaseException | None:
         """The error of an operation that failed."""
-        if self.is_completed():
-            self._settle()
+        self.is_completed()
         return self._error
 
     def result(self) -> list[torch.Tensor]:
@@ -161,6 +179,8 @@ class SumWork(dist.Work):
             except BaseException as error:
                 self._error = self._explain(error)
             self._settled = True
+            if self._open_works is not None:
+                self._open_works.pop(id(self), None)
 
 
 class _Countdown:

@@ -6,6 +6,7 @@ The results of the collectives are compared with those of a gloo group of the sa
 import json
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from datetime import timedelta
@@ -199,6 +200,63 @@ def futures(_: Any) -> None:
     assert work.get_future() is work.get_future()
     sent = dist.broadcast(torch.ones(3), 0, async_op=True)
     assert (sent.get_future().wait()[0] == 1).all()
+
+
+@check
+def a_callback_begins_and_awaits_other_sums(_: Any) -> None:
+    """As the hook PowerSGD does. The callback must not keep the others from ending."""
+    size = dist.get_world_size()
+
+    def begin_another(done: Any) -> torch.Tensor:
+        second = dist.all_reduce(done.value()[0] * 2, async_op=True).get_future()
+        third = dist.all_reduce(torch.ones(70_000), async_op=True)
+        assert third.wait(timedelta(seconds=20))
+        return second.wait()[0]
+
+    first = dist.all_reduce(torch.ones(3), async_op=True).get_future().then(begin_another)
+    assert (first.wait() == 2 * size * size).all()
+
+
+@check
+def the_future_of_an_empty_tensor(_: Any) -> None:
+    empty = torch.ones(0)
+    assert dist.all_reduce(empty, async_op=True).get_future().wait()[0] is empty
+
+
+@check
+def what_is_completed_has_its_result(_: Any) -> None:
+    strided = torch.ones(200, 300).t()
+    work = dist.all_reduce(strided, async_op=True)
+    until = time.monotonic() + 20
+    while not work.is_completed():
+        assert time.monotonic() < until
+    assert (strided == dist.get_world_size()).all()
+
+
+@check
+def a_barrier_waits_for_sums_that_have_begun(_: Any) -> None:
+    size = dist.get_world_size()
+    large, strided = torch.ones(2_000_000), torch.ones(700, 900).t()
+    works = [dist.all_reduce(tensor, async_op=True) for tensor in (large, strided)]
+    dist.barrier()
+    assert all((tensor == size).all() for tensor in (large, strided))
+    assert all(work.is_success() for work in works)
+
+
+@check
+def the_hook_power_sgd(_: Any) -> None:
+    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+
+    torch.manual_seed(1)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 48))
+    state = powerSGD_hook.PowerSGDState(
+        process_group=None, matrix_approximation_rank=1, start_powerSGD_iter=2
+    )
+    model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    for step in range(4):
+        model.zero_grad()
+        model(mine(64 * 8, torch.float32, step).view(8, 64)).square().mean().backward()
+        alike(model.module.weight.grad)
 
 
 @check
