@@ -90,7 +90,7 @@ impl<B: Copy + PartialEq + std::fmt::Debug> Sink<B> {
         self.pause = if chance.u8(..6) == 0 { chance.u32(..600) } else { 0 };
     }
 
-    /// Returns true if it is ready in this cycle.
+    /// Whether it is ready in this cycle.
     pub(crate) fn drive(&mut self, chance: &mut Rng) -> bool {
         self.pause = self.pause.saturating_sub(1);
         self.pause == 0 && (self.ready >= 1.0 || chance.f64() < self.ready)

@@ -69,33 +69,14 @@ impl Window for Fixed {
 const CONGESTION: (f64, f64) = (3.0, 1.0 / 8.0);
 /// Near the window at which the path was congested last, the window grows this much more slowly.
 const NEAR: (f64, f64) = (0.75, 8.0);
-/// The window grows while the round trip is at most one and a half times the shortest one and this, and shrinks
-/// where the round trip stays longer. A queue lets a machine with few processors work on many datagrams at a
-/// time. A longer queue wins nothing: each operation begins with all of it, and its first results wait behind it.
+/// The window grows while the round trip is at most one and a half times the shortest one and this.
+/// A queue lets a machine with few processors work on many datagrams at a time.
 const QUEUE: Duration = Duration::from_millis(4);
 /// The same after a loss: a longer queue makes the answer to a loss late.
 const QUEUE_WITH_LOSSES: Duration = Duration::from_micros(500);
 
-/// A piece that leaves at least this share of the window under way has filled it.
-const FULL: f64 = 7.0 / 8.0;
-/// The window is too large when results of that many windows were late without a pause. One window is late where
-/// another worker rests for a moment.
-const LATE: f64 = 1.25;
-/// A window that shrinks to less than this share of itself must shorten the round trip, if a queue of this end
-/// made it long.
-const MUCH: f64 = 0.75;
-/// The round trip is still the same when it is longer than this share of the one before.
-const SAME: f64 = 0.9;
-/// No result is late.
-const ON_TIME: (u32, Duration) = (0, Duration::MAX);
-
 /// A window that grows until the path is full, and halves at most once a round trip when the path is
-/// congested: additive increase, multiplicative decrease, with a slow start. A slow start ends with up to twice
-/// the window that fills the path, because each round trip tells of the window before. Nothing is lost then
-/// where the buffers are large, so the length of the queue shrinks the window, too.
-///
-/// Only pieces that filled the window say whether it is too large. An operation begins on an empty path: its first
-/// results are on time, however large the window is.
+/// congested: additive increase, multiplicative decrease, with a slow start.
 #[derive(Clone, Debug)]
 pub struct Aimd {
     window: f64,
@@ -104,12 +85,8 @@ pub struct Aimd {
     first: f64,
     most: f64,
     in_flight: u32,
-    /// Results to come of pieces that did not fill the window.
-    untold: u32,
-    /// How many results in a row were late, and the shortest of their round trips.
-    late: (u32, Duration),
-    /// The shortest round trip before the window was made much smaller, until results are on time again.
-    shortened_at: Option<Duration>,
+    /// How many results in a row were late.
+    late: u32,
     smoothed: Option<Duration>,
     shortest: Option<Duration>,
     newest: Option<Duration>,
@@ -133,9 +110,7 @@ impl Aimd {
             first,
             most,
             in_flight: 0,
-            untold: 0,
-            late: ON_TIME,
-            shortened_at: None,
+            late: 0,
             smoothed: None,
             shortest: None,
             newest: None,
@@ -152,65 +127,32 @@ impl Aimd {
 
     fn grow(&mut self, round_trip: Option<Duration>) {
         self.newest = round_trip.or(self.newest);
-        if self.untold > 0 {
-            self.untold -= 1;
+        let queues = round_trip.is_none() || self.has_queue(QUEUE);
+        self.late = if queues { self.late.saturating_add(1) } else { 0 };
+        if queues {
+            // Late for two windows: the path is full, and the slow start is over. Results are late
+            // for one window where another worker begins the operation later.
+            if f64::from(self.late) > self.window * 2.0 {
+                self.threshold = self.threshold.min(self.window);
+            }
             return;
         }
-        // The result of a piece that was lost says nothing of a queue.
-        let Some(round_trip) = round_trip else { return };
-        if self.has_queue(QUEUE) {
-            return self.note_late(round_trip);
+        // A window that the program does not fill says nothing of the path.
+        if f64::from(self.in_flight) * 2.0 >= self.window {
+            let (near, slower) = NEAR;
+            let step = match self.window {
+                window if window < self.threshold => 1.0,
+                window if window < self.congested_at * near => 1.0 / window,
+                window => 1.0 / (window * slower),
+            };
+            self.window = (self.window + step).min(self.most);
         }
-        (self.late, self.shortened_at) = (ON_TIME, None);
-        let (near, slower) = NEAR;
-        let step = match self.window {
-            window if window < self.threshold => 1.0,
-            window if window < self.congested_at * near => 1.0 / window,
-            window => 1.0 / (window * slower),
-        };
-        self.window = (self.window + step).min(self.most);
     }
 
-    /// A result is late. After several: the path is full, the slow start is over, and the window shrinks to what
-    /// fills the path.
-    fn note_late(&mut self, round_trip: Duration) {
-        let (count, least) = &mut self.late;
-        (*count, *least) = (count.saturating_add(1), round_trip.min(*least));
-        if f64::from(*count) <= self.window * LATE {
-            return;
-        }
-        let least = *least;
-        self.late = ON_TIME;
-        if let Some(longest) = self.longest(QUEUE) {
-            self.shorten(least, longest);
-        }
-        self.threshold = self.threshold.min(self.window);
-    }
-
-    /// Shrinks the window to what has a round trip of `longest`; it has at least `least`.
-    fn shorten(&mut self, least: Duration, longest: Duration) {
-        let before = self.shortened_at.take();
-        if before.is_some_and(|before| least > before.mul_f64(SAME)) {
-            // A smaller window did not help: the path itself has become longer.
-            self.shortest = Some(least);
-            return;
-        }
-        let share = (longest.as_secs_f64() / least.as_secs_f64()).clamp(0.5, 1.0);
-        self.window = (self.window * share).max(self.first.min(self.window));
-        self.shortened_at = (share < MUCH).then_some(least);
-        // What is under way tells of the window before.
-        self.untold = self.in_flight;
-    }
-
-    /// The round trip of a path with such a queue.
-    fn longest(&self, queue: Duration) -> Option<Duration> {
-        self.shortest.map(|shortest| shortest * 3 / 2 + queue)
-    }
-
-    /// Returns true if the newest round trip is longer than that of a path with such a queue.
+    /// Whether the newest round trip is longer than that of a path with such a queue.
     fn has_queue(&self, queue: Duration) -> bool {
-        let both = self.newest.zip(self.longest(queue));
-        both.is_none_or(|(newest, longest)| newest > longest)
+        let both = self.newest.zip(self.shortest);
+        both.is_none_or(|(newest, shortest)| newest > shortest * 3 / 2 + queue)
     }
 
     fn shrink(&mut self, now: Instant, to: f64) {
@@ -234,13 +176,7 @@ impl Window for Aimd {
     }
 
     fn on_sent(&mut self) {
-        if self.in_flight == 0 {
-            // A path that was empty has no queue. Results of small operations are late where another worker
-            // always begins later.
-            self.late = ON_TIME;
-        }
         self.in_flight += 1;
-        self.untold += u32::from(f64::from(self.in_flight) < self.window * FULL);
     }
 
     fn on_result(&mut self, now: Instant, round_trip: Option<Duration>, ecn: bool) {
@@ -275,7 +211,7 @@ impl Window for Aimd {
     }
 
     fn forget(&mut self) {
-        (self.in_flight, self.untold) = (0, 0);
+        self.in_flight = 0;
     }
 }
 
@@ -298,129 +234,18 @@ mod tests {
 
     #[test]
     fn the_window_doubles_every_round_trip_until_results_come_late() {
-        let mut window = Aimd::new(16, 1000);
-        stream(&mut window, 16, RTT);
-        // The first pieces of all found a window that was not full.
-        assert!((17..=19).contains(&window.state().0), "{:?}", window.state());
-        for _ in 0..3 {
-            let before = window.state().0;
-            stream(&mut window, before, RTT);
-            assert!(window.state().0 >= 2 * before - 3, "{before} and then {:?}", window.state());
-        }
+        let mut window = Aimd::new(4, 1000);
+        round(&mut window, at(1), RTT, false);
+        // The second half of the round found a window that was half empty.
+        assert!((6..=8).contains(&window.state().0), "{:?}", window.state());
+        (2..20).for_each(|ms| round(&mut window, at(ms), RTT, false));
         let before = window.state().0;
         assert!(before > 100);
-        // Operations of one window, whose results are all late: another worker begins them later.
-        window.forget();
         (20..30).for_each(|ms| round(&mut window, at(ms), RTT * 10, false));
         assert_eq!(window.state(), (before, 0));
-        stream(&mut window, 3 * before, RTT * 10);
-        let after = window.state().0;
-        assert!(after < before);
         // From here on it grows by one block a round trip at most.
-        window.forget();
-        stream(&mut window, after, RTT);
-        assert!(window.state().0 <= after + 1);
-    }
-
-    /// Takes that many results, and sends as much as the window has room for after each.
-    fn stream(window: &mut Aimd, results: u32, round_trip: Duration) {
-        for _ in 0..results {
-            (0..window.room()).for_each(|_| window.on_sent());
-            window.on_result(at(100), Some(round_trip), false);
-        }
-    }
-
-    #[test]
-    fn a_queue_that_stays_shrinks_the_window_to_what_fills_the_path() {
-        let mut window = Aimd::new(4, 1000);
-        window.measure(RTT);
-        window.window = 120.0;
-        // A block takes 0.1 ms: 120 of them are a round trip of 12 ms.
-        let per_block = RTT / 10;
-        let round_trip = |window: &Aimd| per_block * window.state().0.max(10);
-        for _ in 0..10_000 {
-            let now = round_trip(&window);
-            stream(&mut window, 1, now);
-        }
-        let longest = window.longest(QUEUE).expect("it has measured");
-        let filled = (longest.as_secs_f64() / per_block.as_secs_f64()) as u32;
-        let (blocks, _) = window.state();
-        assert!(blocks.abs_diff(filled) <= 2, "{blocks} blocks; {filled} take {longest:?}");
-    }
-
-    /// An operation of that many blocks over a path with a round trip of [`RTT`], on which a block takes `each`. Returns
-    /// the longest round trip.
-    fn operation(window: &mut Aimd, now: &mut Instant, blocks: u32, each: Duration) -> Duration {
-        let (mut left, mut free, mut longest) = (blocks, *now, Duration::ZERO);
-        let mut under_way = alloc::collections::VecDeque::new();
-        loop {
-            for _ in 0..window.room().min(left) {
-                free = free.max(*now) + each;
-                under_way.push_back((*now, free + RTT));
-                window.on_sent();
-                left -= 1;
-            }
-            let Some((sent, back)) = under_way.pop_front() else { return longest };
-            *now = (*now).max(back);
-            let round_trip = back.since(sent);
-            longest = longest.max(round_trip);
-            window.on_result(*now, Some(round_trip), false);
-        }
-    }
-
-    #[test]
-    fn operations_that_begin_on_an_empty_path_build_no_long_queue() {
-        let (mut window, mut now) = (Aimd::new(7, 1000), at(1));
-        let mut longest = Duration::ZERO;
-        for _ in 0..30 {
-            longest = operation(&mut window, &mut now, 371, RTT / 10);
-        }
-        let allowed = window.longest(QUEUE).expect("it has measured");
-        assert!(longest < allowed * 3 / 2, "{longest:?}, and {allowed:?} are allowed");
-        assert!(longest > allowed / 2, "{longest:?}: the window fills the path");
-    }
-
-    #[test]
-    fn a_path_that_has_become_longer_is_no_queue() {
-        let mut window = Aimd::new(4, 1000);
-        window.measure(RTT);
-        window.window = 100.0;
-        stream(&mut window, 10_000, RTT * 100);
-        let (blocks, _) = window.state();
-        assert!(blocks >= 50, "{blocks} blocks are left of 100");
-        let before = blocks;
-        stream(&mut window, 10_000, RTT * 100);
-        assert!(window.state().0 > before, "{:?}", window.state());
-    }
-
-    #[test]
-    fn a_window_is_not_shrunk_by_a_worker_that_begins_later() {
-        let mut window = Aimd::new(4, 1000);
-        window.measure(RTT);
-        window.window = 40.0;
-        for _ in 0..100 {
-            // All that was sent before the other worker began, or while it rests, is late, and the rest is not.
-            for _ in 0..2 {
-                stream(&mut window, 40, RTT * 100);
-                stream(&mut window, 20, RTT);
-            }
-            window.forget();
-        }
-        assert!(window.state().0 >= 40, "{:?}", window.state());
-    }
-
-    #[test]
-    fn a_queue_leaves_the_first_window() {
-        let mut window = Aimd::new(16, 1000);
-        window.measure(RTT);
-        window.window = 100.0;
-        for times in [1000, 600, 360] {
-            let before = window.state().0;
-            while window.state().0 == before {
-                stream(&mut window, 1, RTT * times);
-            }
-        }
-        assert_eq!(window.state().0, 16);
+        round(&mut window, at(30), RTT, false);
+        assert!(window.state().0 <= before + 1);
     }
 
     #[test]

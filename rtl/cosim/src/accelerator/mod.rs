@@ -10,7 +10,7 @@ mod counters;
 mod datagram;
 mod pins;
 mod traffic;
-mod reference;
+mod twin;
 
 pub use bench::{Accelerator, compare};
 pub use counters::{COUNTERS, Counters, NAMES};

@@ -23,7 +23,7 @@ impl Link {
         self.free_at += bytes as f64 * self.ns_per_byte;
     }
 
-    /// Returns true if all bytes have left by `now`.
+    /// Whether all bytes have left by `now`.
     pub(super) fn is_free(&self, now: f64) -> bool {
         // Nanoseconds of a run are below a thousand million: sums are exact to far below a picosecond.
         self.free_at <= now + 1e-3

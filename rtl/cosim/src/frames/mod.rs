@@ -8,7 +8,7 @@ mod counters;
 mod frame;
 mod generator;
 mod pins;
-mod reference;
+mod twin;
 
 pub use bench::{Queue, compare};
 pub use counters::{COUNTERS, Counters, NAMES};

@@ -34,7 +34,7 @@ struct Looked {
 }
 
 /// The engine's queue, and everything that is expected.
-pub(super) struct Reference {
+pub(super) struct Twin {
     settings: Settings,
     slots: usize,
     /// Beats of other frames for which there is room.
@@ -56,7 +56,7 @@ pub(super) struct Reference {
 /// Cycles from a beat's arrival to `olaf_status`.
 const TO_STATUS: u64 = 2;
 
-impl Reference {
+impl Twin {
     pub(super) fn new(settings: Settings, slots: usize, room: usize) -> Self {
         Self {
             settings,
