@@ -5,9 +5,11 @@
 //! |---|---|
 //! | `eviction` | which job gives its place to a new one |
 //! | `numbers` | the number of a generation |
-//!
+//! | `operations` | the operation that a generation begins with |
+
 mod eviction;
 mod numbers;
+pub mod operations;
 
 pub use eviction::{Evicted, Held, evicted};
 pub use numbers::Numbers;

@@ -5,7 +5,6 @@ pub mod iswitch;
 mod links;
 pub mod native;
 mod non_finite;
-mod operations;
 pub mod reduce;
 pub mod trio;
 

@@ -5,7 +5,7 @@ use super::vectors::Vectors;
 use crate::blocks::ByIndex;
 use crate::ids::{PeerId, Session};
 use crate::party::{Draws, Moved};
-use crate::switch::operations;
+use crate::sums::operations;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;

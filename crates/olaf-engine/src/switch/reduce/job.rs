@@ -2,7 +2,7 @@
 
 use super::generation::Generation;
 use crate::ids::{PeerId, Session};
-use crate::switch::operations;
+use crate::sums::operations;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

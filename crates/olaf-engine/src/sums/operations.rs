@@ -9,15 +9,17 @@ const MOST_UNSEEN: u32 = 1024;
 
 /// The operations of a generation that a member has begun by its own count, as far as it is believed. The generation began
 /// at `start`, and has seen packets of `seen` operations.
-pub(super) fn begun(count: u32, start: u32, seen: u32) -> u32 {
+#[must_use]
+pub fn begun(count: u32, start: u32, seen: u32) -> u32 {
     // A member that never heard of the generation may be behind its beginning.
     let ahead = u32::try_from(operations_ahead(count, start)).unwrap_or(0);
     ahead.min(seen.saturating_add(MOST_UNSEEN))
 }
 
-/// The count that a generation begins at in a new life of the switch, which knows nothing of the one before: it believes
-/// the count in the middle, and those that are not too far ahead of it.
-pub(super) fn furthest(counts: impl Iterator<Item = u32>) -> Option<u32> {
+/// The count that a generation begins at in a new life of the authority, which knows nothing of the one before: it believes
+/// the count in the middle, and those that are not too far ahead of it. None: no member's program has begun any.
+#[must_use]
+pub fn furthest(counts: impl Iterator<Item = u32>) -> Option<u32> {
     let counts: Vec<u32> = counts.collect();
     let one = *counts.first()?;
     let mut ahead: Vec<i32> = counts.iter().map(|count| operations_ahead(*count, one)).collect();
