@@ -7,6 +7,7 @@ pub mod atp;
 mod buffer;
 mod config;
 pub mod iswitch;
+mod member;
 mod operation;
 mod path;
 mod reduce;

@@ -10,7 +10,6 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 use olaf_engine::{Instant, Refused, WorkerEvent};
 use olaf_wire::iswitch::{ANY, Ack, Admission, Halt, Join, Leave, Outcome, SEG, Sender};
-use olaf_wire::operations_ahead;
 use olaf_wire::reduce::WelcomeCode;
 
 /// A join is repeated after this time, then after twice as long, and so on.
@@ -73,7 +72,7 @@ impl Worker {
             workers: self.config.workers,
             contributors: 1,
             packet_floats: of_path.min(wanted),
-            operations: self.begun.unwrap_or(ANY),
+            operations: self.progress.begun().unwrap_or(ANY),
             sent_at_us: micros(now),
             nonce: self.joining.nonce,
         })
@@ -148,23 +147,12 @@ impl Worker {
         self.standing = Standing::In { generation: number, rank, workers };
         self.counts.generations += 1;
         self.tell(WorkerEvent::InGeneration { generation: number, rank, workers });
-        self.align(admission.operations);
+        self.progress.align_anew(admission.operations);
         let waiting: VecDeque<Open> = core::mem::take(&mut self.waiting);
         for open in waiting {
             self.place(now, open);
         }
         Ok(())
-    }
-
-    /// Operations fail that the program that is the furthest has begun and this one has not: until this one has begun
-    /// as many, in this generation or a later one.
-    fn align(&mut self, furthest: u32) {
-        let behind = self.begun.map_or(0, |begun| operations_ahead(furthest, begun));
-        self.doomed.0 = u32::try_from(behind).unwrap_or(0);
-        if self.doomed.0 == 0 {
-            // A newcomer is where the others are. So is an end that the switch does not believe.
-            self.begun = Some(furthest);
-        }
     }
 
     fn most_floats(&self) -> u32 {
@@ -193,7 +181,7 @@ impl Worker {
         let number = generation.number.into();
         self.wish = None;
         self.window.forget();
-        self.doomed.1 = failure;
+        self.progress.generation_ended(failure, false);
         self.tell(WorkerEvent::GenerationClosed { generation: number, operation, reason, culprit });
         self.fail(now, failed, failure);
         self.finish(now);
@@ -235,7 +223,7 @@ impl Worker {
         if let Some(generation) = self.generation.take() {
             self.joining.last = Some(generation.number);
             self.agreed_before = generation.ends_without_sum();
-            self.doomed.1 = Failure::SwitchSilent;
+            self.progress.generation_ended(Failure::SwitchSilent, false);
             self.fail(now, generation.open, Failure::SwitchSilent);
         }
         let waiting = core::mem::take(&mut self.waiting);
@@ -261,9 +249,9 @@ impl Worker {
         self.fail(now, waiting, Failure::NotJoined);
         self.standing = Standing::Left;
         (self.wish, self.waiting_since) = (None, None);
-        (self.joining.last, self.begun) = (None, None);
+        self.joining.last = None;
         self.agreed_before = false;
-        self.doomed.0 = 0;
+        self.progress.forget();
         self.window.forget();
     }
 

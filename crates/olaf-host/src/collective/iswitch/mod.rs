@@ -24,6 +24,7 @@ mod vectors;
 pub use options::Options;
 pub use statistics::WorkerStatistics;
 
+use super::member::Progress;
 use super::path::Path;
 use super::window::{Fixed, Window};
 use super::{Buffer, Collective, Commit, Config, Done, Failure, Operation, OperationId, Standing};
@@ -37,7 +38,6 @@ use olaf_engine::{
     Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why, WorkerEvent,
 };
 use olaf_wire::iswitch::MAX_WORKERS;
-use olaf_wire::operations_after;
 use operations::Open;
 use statistics::Counts;
 
@@ -64,10 +64,7 @@ pub struct Worker {
     wish: Option<(Wish, Instant)>,
     /// Operations that wait for the next generation, in order.
     waiting: VecDeque<Open>,
-    /// The count of operations that the program has begun in the job; none before its first generation.
-    begun: Option<u32>,
-    /// The number of operations that begin next and fail, because they failed at the other workers; and how.
-    doomed: (u32, Failure),
+    progress: Progress,
     /// The last operation of the last generation was no pipelined sum, and none has begun since.
     agreed_before: bool,
     done: VecDeque<Done>,
@@ -105,8 +102,7 @@ impl Worker {
             generation: None,
             wish: None,
             waiting: VecDeque::new(),
-            begun: None,
-            doomed: (0, Failure::NotJoined),
+            progress: Progress::default(),
             agreed_before: false,
             done: VecDeque::new(),
             next_id: 0,
@@ -174,17 +170,18 @@ impl Worker {
         failure: Failure,
     ) {
         for open in open {
-            self.begun = with(self.begun, &open);
+            self.progress.begin(open.counts().into());
             self.fail(now, [open], failure);
         }
     }
 
     /// Gives an operation its packets in the generation, or lets it wait for the next one.
     fn place(&mut self, now: Instant, mut open: Open) {
-        if self.doomed.0 > 0 {
-            // Pipelined sums fail, too, and do not count.
-            self.doomed.0 -= u32::from(open.counts());
-            let failure = self.doomed.1;
+        // Pipelined sums fail, too, and do not count.
+        let counts = open.counts();
+        let doomed =
+            if counts { self.progress.take_doomed() } else { self.progress.doomed().next() };
+        if let Some(failure) = doomed {
             return self.fail_unplaced(now, [open], failure);
         }
         if self.generation.as_ref().is_some_and(Generation::has_more_sums) {
@@ -200,13 +197,13 @@ impl Worker {
         let Some(generation) = generation else {
             if is_sum {
                 // The operations before it were in a generation that ends or has ended.
-                let failure = self.doomed.1;
+                let failure = self.progress.doomed().why();
                 return self.fail(now, [open], failure);
             }
             return self.waiting.push_back(open);
         };
-        generation.begun += u32::from(open.counts());
-        self.begun = with(self.begun, &open);
+        generation.begun += u32::from(counts);
+        self.progress.begin(counts.into());
         let who = (generation.rank, generation.workers);
         match open.place(generation.next_index(), generation.packet_floats, who) {
             Ok(()) => generation.push(now, open),
@@ -234,11 +231,6 @@ impl Worker {
             self.finish(now);
         }
     }
-}
-
-/// The count of operations with one more.
-fn with(begun: Option<u32>, open: &Open) -> Option<u32> {
-    begun.map(|begun| operations_after(begun, open.counts().into()))
 }
 
 impl Collective for Worker {

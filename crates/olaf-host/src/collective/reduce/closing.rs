@@ -103,7 +103,7 @@ impl Reducer {
             let has_root = closing.culprit.is_none_or(|culprit| !open.is_from(culprit));
             if again && has_root && open.undo() {
                 self.counts.operations_again += 1;
-                self.count(-1);
+                self.progress.take_back();
                 self.waiting.push_back(open);
             } else {
                 self.fail(now, [open], failure);
@@ -126,10 +126,8 @@ impl Reducer {
             return;
         };
         let Some(closing) = generation.closing else { return };
-        if let Some(failure) = generation.dooms_next() {
-            self.doomed = (self.doomed.0 + 1, failure);
-        }
-        self.doomed.1 = closing.failure();
+        let dooms_next = generation.dooms_next().is_some();
+        self.progress.generation_ended(closing.failure(), dooms_next);
         let number = generation.address.generation;
         self.abandon(&generation);
         if closing.is_own {

@@ -8,11 +8,11 @@ use crate::collective::path::{micros, since};
 use core::time::Duration;
 use olaf_engine::blocks::pool::MAX_SLOTS;
 use olaf_engine::{Instant, Refused, WorkerEvent};
+use olaf_wire::Refusal;
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::{
     ALL, Address, Join, MAX_RANKS, ReducePacket, Welcome, WelcomeCode, datagram_len,
 };
-use olaf_wire::{Refusal, operations_after, operations_ahead};
 
 /// A join is repeated after this time, then after twice as long, and so on.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
@@ -161,14 +161,14 @@ impl Reducer {
         self.counts.generations += 1;
         self.joining.next = None;
         let waiting = core::mem::take(&mut self.waiting);
-        let is_behind_us = self.align(welcome.operation);
+        let is_behind_us = self.progress.align(welcome.operation);
         if is_behind_us && self.config.workers == 0 {
             // The switch does not believe this end. What waits may not be what the others begin again.
-            let failure = self.doomed.1;
+            let failure = self.progress.doomed().why();
             return self.fail(now, waiting, failure);
         }
         for open in waiting {
-            match self.doom_next() {
+            match self.progress.take_doomed() {
                 Some(failure) => self.fail_unplaced(now, [open], failure),
                 None => self.place(now, open),
             }
@@ -177,21 +177,8 @@ impl Reducer {
 
     /// The count that a join says: of the operations that have begun, and of those that fail when they begin.
     fn count_of_join(&self) -> u32 {
-        let begun = self.begun.filter(|_| self.joining.generation != 0);
-        begun.map_or(0, |begun| operations_after(begun, self.doomed.0))
-    }
-
-    /// Operations fail that the program that is the furthest has begun and this one has not. Whether the switch says that
-    /// all are behind this one.
-    fn align(&mut self, furthest: u32) -> bool {
-        let known = self.doomed.0;
-        let ahead = self.begun.map(|begun| operations_ahead(furthest, begun));
-        self.doomed.0 = u32::try_from(ahead.unwrap_or(0)).unwrap_or(0).max(known);
-        if self.doomed.0 == known {
-            // A newcomer is where the others are. So is an end that the switch does not believe.
-            self.begun = Some(operations_after(furthest, known.wrapping_neg()));
-        }
-        ahead.is_some_and(|ahead| i64::from(ahead) < i64::from(known))
+        let count = self.progress.begun_and_doomed();
+        count.filter(|_| self.joining.generation != 0).unwrap_or(0)
     }
 
     /// Gives an operation its place in the generation, and the results that are here already.
@@ -201,7 +188,7 @@ impl Reducer {
             Ok(()) => generation.begin(open),
             Err(failure) => return self.fail_unplaced(now, [open], failure),
         }
-        self.count(1);
+        self.progress.begin(1);
         self.asking.awaits(now, self.path.patience());
         self.take_early(now);
     }

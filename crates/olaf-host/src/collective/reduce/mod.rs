@@ -27,6 +27,7 @@ mod tests;
 
 pub use statistics::ReducerStatistics;
 
+use super::member::Progress;
 use super::path::Path;
 use super::window::{Fixed, Window};
 use super::{Collective, Config, Done, Failure, Operation, OperationId, Reduction, Standing};
@@ -40,7 +41,6 @@ use olaf_engine::report::{self, Report};
 use olaf_engine::{
     Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why, WorkerEvent,
 };
-use olaf_wire::operations_after;
 use olaf_wire::reduce::{ALL, Address, LaneType, Leave};
 use operations::Open;
 use statistics::Counts;
@@ -57,11 +57,7 @@ pub struct Reducer {
     generation: Option<Generation>,
     /// Operations that wait for the next generation, in order.
     waiting: VecDeque<Open>,
-    /// The count of operations that the program has begun in the job, and that begin in no later generation again; none
-    /// before its first generation.
-    begun: Option<u32>,
-    /// The number of operations that begin next and fail, because they failed at the other workers; and how.
-    doomed: (u32, Failure),
+    progress: Progress,
     leaving: Leaving,
     done: VecDeque<Done>,
     next_id: u64,
@@ -82,8 +78,7 @@ impl Reducer {
             joining: Joining::default(),
             generation: None,
             waiting: VecDeque::new(),
-            begun: None,
-            doomed: (0, Failure::NotJoined),
+            progress: Progress::default(),
             leaving: Leaving::default(),
             done: VecDeque::new(),
             next_id: 0,
@@ -101,8 +96,7 @@ impl Reducer {
     pub fn join(&mut self, now: Instant) {
         if !matches!(self.standing, Standing::Joining { .. } | Standing::In { .. }) {
             self.generation = None;
-            // A newcomer has nothing behind it that may fail.
-            (self.begun, self.doomed.0) = (None, 0);
+            self.progress.forget();
             self.begin_to_join(now, 0);
         }
     }
@@ -127,7 +121,7 @@ impl Reducer {
         let waiting = core::mem::take(&mut self.waiting);
         self.fail(now, waiting, Failure::NotJoined);
         self.standing = Standing::Left;
-        (self.begun, self.doomed.0) = (None, 0);
+        self.progress.forget();
         self.window.forget();
         self.quiet.excuse();
         self.asking.stop();
@@ -166,20 +160,9 @@ impl Reducer {
         failure: Failure,
     ) {
         for open in open {
-            self.count(1);
+            self.progress.begin(1);
             self.fail(now, [open], failure);
         }
-    }
-
-    /// Adds to the count of operations. A negative number takes away operations that are to begin again.
-    fn count(&mut self, more: i32) {
-        self.begun = self.begun.map(|begun| operations_after(begun, more.cast_unsigned()));
-    }
-
-    /// Takes the next operation from those that fail because of an earlier generation. How it fails.
-    fn doom_next(&mut self) -> Option<Failure> {
-        self.doomed.0 = self.doomed.0.checked_sub(1)?;
-        Some(self.doomed.1)
     }
 
     /// Ends operations with the same failure.
@@ -230,7 +213,7 @@ impl Collective for Reducer {
 
     fn begins_in(&self) -> Option<u32> {
         let generation = self.generation.as_ref().filter(|one| one.takes_operations())?;
-        (self.doomed.0 == 0).then_some(generation.address.generation)
+        self.progress.doomed().next().is_none().then_some(generation.address.generation)
     }
 
     fn other_version(&self) -> Option<u8> {
@@ -254,7 +237,7 @@ impl Collective for Reducer {
         self.next_id += 1;
         self.counts.operations += 1;
         let open = Open::new(id, now, operation);
-        let doomed = self.doom_next().or_else(|| {
+        let doomed = self.progress.take_doomed().or_else(|| {
             let generation = self.generation.as_mut()?;
             generation.dooms_next().or_else(|| generation.cuts(&open))
         });

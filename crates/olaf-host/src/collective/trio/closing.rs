@@ -42,7 +42,8 @@ impl Worker {
         let waiting = core::mem::take(&mut self.waiting);
         self.fail(now, waiting, Failure::NotJoined);
         self.standing = Standing::Left;
-        (self.newest, self.doomed, self.joining.term) = (0, 0, 0);
+        (self.newest, self.joining.term) = (0, 0);
+        self.doomed.set(0);
         self.window.forget();
         self.quiet.excuse();
         self.asking.stop();
@@ -113,8 +114,9 @@ impl Worker {
         term.open = finished;
         self.heard();
         self.tell(WorkerEvent::GenerationClosed { generation, operation, reason, culprit });
-        self.doom = Failure::Closed { reason, culprit };
-        self.fail(now, failed, self.doom);
+        let failure = Failure::Closed { reason, culprit };
+        self.doomed.because(failure);
+        self.fail(now, failed, failure);
         self.finish_closing(now);
         Ok(())
     }
@@ -134,7 +136,7 @@ impl Worker {
         if let Some(mut term) = self.term.take() {
             let open = core::mem::take(&mut term.open);
             self.counts.early_discarded += term.early.len() as u64;
-            self.doom = failure;
+            self.doomed.because(failure);
             self.fail(now, open, failure);
             self.begin_to_join(now);
         }

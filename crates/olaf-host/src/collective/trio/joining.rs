@@ -141,12 +141,13 @@ impl Worker {
             Some(blocks) => Box::new(Fixed::new(blocks.min(most))) as Box<dyn Window>,
             None => Box::new(aimd()),
         };
-        if self.joining.term > 0 {
-            let behind = welcome.newest.wrapping_sub(self.newest);
-            self.doomed = if behind < 1 << 15 { behind } else { 0 };
-        }
+        // A newcomer is where the others are.
+        let is_new = self.joining.term == 0;
+        let behind = if is_new { 0 } else { welcome.newest.wrapping_sub(self.newest) };
+        let behind = if behind < 1 << 15 { behind } else { 0 };
+        self.doomed.set(behind.into());
         // Operations that are still to fail count as not begun, also if the term ends before they have.
-        self.newest = first.wrapping_sub(1).wrapping_sub(self.doomed);
+        self.newest = first.wrapping_sub(1).wrapping_sub(behind);
         self.joining.term = number;
         self.joining.next = None;
         self.term = Some(Term {

@@ -26,6 +26,7 @@ mod tests;
 pub use options::Options;
 pub use statistics::WorkerStatistics;
 
+use super::member::Doomed;
 use super::window::{Fixed, Window};
 use super::{Collective, Config, Done, Failure, Operation, OperationId, Reduction, Standing};
 use crate::push_pull::round_trip::RoundTrip;
@@ -90,10 +91,7 @@ pub struct Worker {
     term: Option<Term>,
     /// Operations that wait for a place in a term, in order.
     waiting: VecDeque<Open>,
-    /// So many of the next operations fail: they failed at the other workers.
-    doomed: u16,
-    /// Why.
-    doom: Failure,
+    doomed: Doomed,
     /// The newest generation that this end has begun.
     newest: u16,
     leaving: VecDeque<Leave>,
@@ -122,8 +120,7 @@ impl Worker {
             joining: Joining::default(),
             term: None,
             waiting: VecDeque::new(),
-            doomed: 0,
-            doom: Failure::NotJoined,
+            doomed: Doomed::default(),
             newest: 0,
             leaving: VecDeque::new(),
             left: None,
@@ -191,13 +188,12 @@ impl Worker {
 
     /// Gives the waiting operations their places in the term.
     fn place_all(&mut self, now: Instant) {
-        while self.doomed > 0
-            && let Some(open) = self.waiting.pop_front()
+        while !self.waiting.is_empty()
+            && let Some(failure) = self.doomed.take()
         {
-            self.doomed -= 1;
             self.newest = self.newest.wrapping_add(1);
-            let doom = self.doom;
-            self.fail(now, [open], doom);
+            let open = self.waiting.pop_front();
+            self.fail(now, open, failure);
         }
         let scale = self.scale();
         loop {
