@@ -84,6 +84,17 @@ def test_an_error_comes_out_of_the_handle_and_of_its_future(torch: Any) -> None:
         future.wait()
 
 
+def test_an_error_comes_out_of_a_future_of_half_precision(torch: Any) -> None:
+    """Its type is known to C++ code: `test_collectives.py` has a hook that needs it."""
+    from olaf.torch.work import SumWork
+
+    pending = ByHand()
+    future = SumWork([torch.ones(2, dtype=torch.float16)], [pending]).get_future()
+    pending.end(RuntimeError("rank 2 died"))
+    with pytest.raises(RuntimeError, match="rank 2 died"):
+        future.wait()
+
+
 def test_a_wait_with_a_limit_ends_and_the_operation_goes_on(torch: Any) -> None:
     from olaf.torch.work import SumWork
 

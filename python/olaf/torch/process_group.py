@@ -21,6 +21,7 @@ import torch
 
 from olaf.sums.protocols import PROTOCOLS
 from olaf.torch import calls
+from olaf.torch.compiling import uncompiled
 from olaf.torch.connecting import connect
 from olaf.torch.distributed import Gloo, Store, Work, dist
 from olaf.torch.fall_back import FallBack
@@ -79,6 +80,7 @@ class SumProcessGroup(dist.ProcessGroup):
         if is_world and size > 1:
             self._sums()
 
+    @uncompiled
     def allreduce(
         self, tensors: Tensors, opts: Any = None, op: Any = None, timeout: Any = None
     ) -> Work:
@@ -91,6 +93,7 @@ class SumProcessGroup(dist.ProcessGroup):
             tensors, operation, timeout_s=self._limit(opts), wait=_waits(opts)
         )
 
+    @uncompiled
     def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> Work:
         """All-reduce several tensors in place. Small ones become one operation."""
         tensors, opts = _listed(tensors), opts or dist.AllreduceCoalescedOptions()
@@ -101,6 +104,7 @@ class SumProcessGroup(dist.ProcessGroup):
             tensors, operation, timeout_s=self._limit(opts), wait=_waits(opts)
         )
 
+    @uncompiled
     def broadcast(
         self, tensors: Tensors, opts: Any = None, root: int | None = None, timeout: Any = None
     ) -> Work:
@@ -112,6 +116,7 @@ class SumProcessGroup(dist.ProcessGroup):
             tensors[0], opts.rootRank, timeout_s=self._limit(opts), wait=_waits(opts)
         )
 
+    @uncompiled
     def barrier(self, *args: Any, **options: Any) -> Work:
         """Gloo's barrier, behind the sums that have begun: as gloo's waits for its own."""
         with self._lock:
@@ -230,7 +235,7 @@ def _through_gloo(name: str) -> Any:
         return getattr(self._gloo, name)(*args, **options)
 
     call.__name__ = name
-    return call
+    return uncompiled(call)
 
 
 for _name in THROUGH_GLOO:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 
 SMALL_BYTES = 64 << 10
 """Tensors of a coalesced call are joined into one operation if they are smaller on average."""
+
+HELD = 1024
+"""Handles of small tensors that a group holds, at most."""
+HELD_BYTES = 4096
+"""Memory behind the tensors of such a handle, at most."""
 
 MakeCall = Callable[[torch.Tensor], Call]
 
@@ -46,6 +52,7 @@ class Sums:
         self._fall_back = fall_back(self._lane) if fall_back else None
         self._staging: dict[torch.device, Staging] = {}
         self._open: dict[int, SumWork] = {}
+        self._held: deque[SumWork] = deque(maxlen=HELD)
 
     def all_reduce(
         self, tensors: Sequence[torch.Tensor], operation: Op, *, timeout_s: float, wait: bool
@@ -118,7 +125,7 @@ class Sums:
         given = tensors
         tensors = [tensor for tensor in given if tensor.numel()]
         if not tensors:
-            return SumWork(given)
+            return self._work(given, [])
         self._forget_ended()
         if tensors[0].device.type == "cuda":
             return self._staged(given, tensors, make)
@@ -148,7 +155,16 @@ class Sums:
     def _work(
         self, tensors: Sequence[torch.Tensor], pending: Sequence[Pending], **options: Any
     ) -> SumWork:
-        return SumWork(tensors, pending, open_works=self._open, **options)
+        """A handle. The newest of small tensors live on when the program has dropped them.
+
+        A part of torch that is C++ may hold one further: DDP's reducer does so with the number of
+        ranks that have not `join`-ed yet. The C++ half of a handle without its Python half does not
+        know how to wait.
+        """
+        work = SumWork(tensors, pending, open_works=self._open, **options)
+        if sum(tensor.untyped_storage().nbytes() for tensor in tensors) <= HELD_BYTES:
+            self._held.append(work)
+        return work
 
     def _forget_ended(self) -> None:
         """Works that nobody has waited for keep their tensors until the next call."""

@@ -13,6 +13,8 @@ from typing import Any, Protocol
 import torch
 
 from olaf.processes import callbacks
+from olaf.torch import futures
+from olaf.torch.compiling import uncompiled
 from olaf.torch.distributed import dist
 
 
@@ -80,6 +82,7 @@ class SumWork(dist.Work):
         if open_works is not None and not self._settled:
             open_works[id(self)] = self
 
+    @uncompiled
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait for the result; for CUDA tensors, make the current stream wait for it.
 
@@ -111,6 +114,7 @@ class SumWork(dist.Work):
         """The same as wait()."""
         self.wait()
 
+    @uncompiled
     def is_completed(self) -> bool:
         """The operation has ended, well or not, and the caller's memory has the result."""
         if not self.has_ended():
@@ -136,6 +140,7 @@ class SumWork(dist.Work):
         self.wait()
         return self._tensors
 
+    @uncompiled
     def get_future(self) -> Any:
         """A torch future of the tensors."""
         with self._lock:
@@ -146,11 +151,21 @@ class SumWork(dist.Work):
             # An error that is raised in then() reaches DDP's reducer. `set_exception` would not:
             # it raises only where Python waits.
             self._future = ended.then(lambda _: self._outcome())
+            if self._is_for_compression:
+                self._future = futures.of_tensors(self._future, self._tensors)
         left = _Countdown(len(self._pending), lambda: self._resolve(ended))
         for pending in self._pending:
             pending.add_done_callback(left)
         left(None)  # for the case without operations
         return self._future
+
+    @property
+    def _is_for_compression(self) -> bool:
+        """DDP's built-in hook FP16_COMPRESS takes a future of `list[Tensor]` alone: it is C++."""
+        halves = bool(self._tensors) and all(
+            tensor.dtype == torch.float16 for tensor in self._tensors
+        )
+        return halves and self._tensors[0].device.type == "cpu"
 
     def _resolve(self, ended: Any) -> None:
         if self._stream is None:

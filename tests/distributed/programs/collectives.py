@@ -3,12 +3,9 @@
 The results of the collectives are compared with those of a gloo group of the same ranks.
 """
 
-import json
 import os
 import sys
 import time
-import traceback
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,47 +13,15 @@ from typing import Any
 import torch
 import torch.distributed
 import torch.distributed._functional_collectives as functional
-
-import olaf.torch
+from checking import alike, check, main, mine, same
 
 dist: Any = torch.distributed
 
-
-Check = Callable[[Any], None]
-CHECKS: dict[str, Check] = {}
 
 CARRIED = (torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.int64)
 OTHERS = (torch.float64, torch.uint8, torch.int8)
 OPERATIONS = (dist.ReduceOp.SUM, dist.ReduceOp.MIN, dist.ReduceOp.MAX, dist.ReduceOp.PRODUCT)
 SIZES = (1, 2, 63, 64, 2_221, 65_537)
-TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 5e-2, torch.float32: 1e-5}
-
-
-def check(function: Check) -> Check:
-    """A check, under its name."""
-    CHECKS[function.__name__] = function
-    return function
-
-
-def mine(size: int, dtype: torch.dtype, seed: int = 0) -> torch.Tensor:
-    """This rank's values: small enough that no type overflows."""
-    generator = torch.Generator().manual_seed(1000 * seed + dist.get_rank())
-    if dtype.is_floating_point:
-        return torch.randn(size, generator=generator).to(dtype)
-    return torch.randint(0, 4, (size,), generator=generator).to(dtype)
-
-
-def same(ours: torch.Tensor, theirs: torch.Tensor) -> None:
-    """Equal within the rounding of the type: gloo adds in another order."""
-    tolerance = TOLERANCE.get(ours.dtype, 0.0)
-    torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
-
-
-def alike(tensor: torch.Tensor) -> None:
-    """Bit for bit the same at all ranks."""
-    every: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(every, tensor.view(torch.uint8).numpy().tobytes())
-    assert all(other == every[0] for other in every), "the ranks have different results"
 
 
 @check
@@ -211,7 +176,8 @@ def a_callback_begins_and_awaits_other_sums(_: Any) -> None:
         second = dist.all_reduce(done.value()[0] * 2, async_op=True).get_future()
         third = dist.all_reduce(torch.ones(70_000), async_op=True)
         assert third.wait(timedelta(seconds=20))
-        return second.wait()[0]
+        result: torch.Tensor = second.wait()[0]
+        return result
 
     first = dist.all_reduce(torch.ones(3), async_op=True).get_future().then(begin_another)
     assert (first.wait() == 2 * size * size).all()
@@ -241,22 +207,6 @@ def a_barrier_waits_for_sums_that_have_begun(_: Any) -> None:
     dist.barrier()
     assert all((tensor == size).all() for tensor in (large, strided))
     assert all(work.is_success() for work in works)
-
-
-@check
-def the_hook_power_sgd(_: Any) -> None:
-    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
-
-    torch.manual_seed(1)
-    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 48))
-    state = powerSGD_hook.PowerSGDState(
-        process_group=None, matrix_approximation_rank=1, start_powerSGD_iter=2
-    )
-    model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
-    for step in range(4):
-        model.zero_grad()
-        model(mine(64 * 8, torch.float32, step).view(8, 64)).square().mean().backward()
-        alike(model.module.weight.grad)
 
 
 @check
@@ -365,23 +315,5 @@ def destroyed_and_made_again(_: Any) -> None:
     assert (tensor == size).all()
 
 
-def main(folder: Path) -> None:
-    """Run the checks. One that fails at a rank fails at the others too, or at their time-out."""
-    dist.init_process_group("olaf", init_method="env://", timeout=timedelta(seconds=30))
-    assert dist.get_backend() == "olaf"
-    gloo = dist.new_group(backend="gloo", timeout=timedelta(seconds=30))
-    rank = dist.get_rank()
-    outcome: dict[str, str] = {}
-    for name, run in CHECKS.items():
-        try:
-            run(gloo)
-            outcome[name] = ""
-        except Exception:
-            outcome[name] = traceback.format_exc()
-        (folder / f"{rank}.json").write_text(json.dumps(outcome))
-    dist.destroy_process_group()
-
-
 if __name__ == "__main__":
-    assert olaf.torch  # the import registers the backend
-    main(Path(sys.argv[1]))
+    main()

@@ -1,0 +1,115 @@
+"""Parts of torch that stand on the collectives: DDP's hooks and `join`, the compiler.
+
+Run by torchrun; see `checking`.
+"""
+
+from typing import Any
+
+import torch
+import torch.distributed
+from checking import alike, check, main, mine
+
+dist: Any = torch.distributed
+
+DDP = torch.nn.parallel.DistributedDataParallel
+
+
+@check
+def the_hook_power_sgd(_: Any) -> None:
+    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+
+    torch.manual_seed(1)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 48))
+    state = powerSGD_hook.PowerSGDState(
+        process_group=None, matrix_approximation_rank=1, start_powerSGD_iter=2
+    )
+    model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    for step in range(4):
+        model.zero_grad()
+        model(mine(64 * 8, torch.float32, step).view(8, 64)).square().mean().backward()
+        alike(model.module.weight.grad)
+
+
+@check
+def the_built_in_hook_fp16_compress(_: Any) -> None:
+    """It is C++, and asks for a future of `list[Tensor]`."""
+    torch.manual_seed(1)
+    model: Any = DDP(torch.nn.Linear(4, 3))
+    model._register_builtin_comm_hook(dist.BuiltinCommHookType.FP16_COMPRESS)
+    for _ in range(2):
+        model.zero_grad()
+        model(torch.full((2, 4), float(dist.get_rank()))).sum().backward()
+    assert (model.module.weight.grad == dist.get_world_size() - 1).all()
+
+
+@check
+def join_divides_by_the_ranks_that_are_left(_: Any) -> None:
+    """DDP's reducer, which is C++, holds the handle that tells it how many these are."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    torch.manual_seed(0)
+    model: Any = DDP(torch.nn.Linear(4, 3))
+    with model.join(divide_by_initial_world_size=False):
+        for step in range(1 + 2 * rank):
+            model.zero_grad()
+            model(torch.full((2, 4), float(rank))).sum().backward()
+            left = [other for other in range(size) if 1 + 2 * other > step]
+            mean = torch.full((3, 4), 2.0 * sum(left) / len(left))
+            torch.testing.assert_close(model.module.weight.grad, mean)
+
+
+@check
+def a_handle_that_only_torch_holds_waits(_: Any) -> None:
+    """Also when this program has begun many others since."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    model: Any = DDP(torch.nn.Linear(1, 1))
+    loss = model(torch.full((1, 1), float(rank))).sum()
+    divisor = dist.all_reduce(torch.full((1,), 2.0), async_op=True)
+    model.reducer._set_forward_pass_work_handle(divisor, False)
+    del divisor
+    for _ in range(100):
+        dist.all_reduce(torch.ones(1), async_op=True)
+    loss.backward()
+    assert model.module.weight.grad.item() == sum(range(size)) / (2.0 * size)
+
+
+@check
+def compiled_programs(_: Any) -> None:
+    import torch._dynamo
+
+    rank, size = dist.get_rank(), dist.get_world_size()
+    half = dist.new_group([0, 1])
+
+    def sums(values: torch.Tensor) -> torch.Tensor:
+        doubled = values * 2
+        dist.all_reduce(doubled, async_op=True).wait()
+        return doubled + 1
+
+    def broadcasts(values: torch.Tensor) -> torch.Tensor:
+        doubled = values * 2
+        dist.broadcast(doubled, size - 1)
+        dist.barrier()
+        return doubled + 1
+
+    def sums_in_a_group(values: torch.Tensor) -> torch.Tensor:
+        doubled = values * 2
+        if rank < 2:
+            dist.all_reduce(doubled, group=half)
+        return doubled + 1
+
+    total = size * (size + 1) / 2
+    wanted = {sums: 2 * total + 1, broadcasts: 2 * size + 1}
+    wanted[sums_in_a_group] = 7.0 if rank < 2 else 2.0 * (rank + 1) + 1
+    for function, result in wanted.items():
+        compiled = torch.compile(function, backend="aot_eager")
+        for _ in range(2):
+            assert (compiled(torch.full((3,), rank + 1.0)) == result).all(), function.__name__
+    model: Any = torch.compile(DDP(torch.nn.Linear(4, 3)), backend="aot_eager")
+    for _ in range(2):
+        model.zero_grad()
+        model(torch.full((2, 4), float(rank))).sum().backward()
+    assert (model.module.weight.grad == size - 1).all()
+    torch._dynamo.reset()
+
+
+if __name__ == "__main__":
+    main()
