@@ -83,6 +83,47 @@ def test_every_type_is_reduced(dtype: Any, ops: tuple[Any, ...]) -> None:
         together(switch.address, 3, work)
 
 
+def test_a_mean_of_halves_is_rounded_once() -> None:
+    """Also where no float16 holds the sum."""
+    rng = np.random.default_rng(1)
+    each = rng.uniform(-60_000, 60_000, (3, 5_000)).astype(np.float16)
+    each[:, 0] = 60_000
+    wanted = each.astype(np.float64).mean(axis=0)
+
+    def work(connection: SumConnection) -> tuple[NDArray[Any], NDArray[Any]]:
+        arrays = [each[connection.rank].copy(), np.repeat(each[connection.rank], 2)[::2]]
+        connection.all_reduce(arrays[0], "mean")
+        connection.all_reduce_async(arrays[1], "mean").wait()
+        with pytest.raises(ValueError, match="read-only"):
+            connection.all_reduce(np.frombuffer(b"1234", np.float16), "mean")
+        return arrays[0], arrays[1]
+
+    with switch_here() as switch:
+        for arrays in together(switch.address, 3, work):
+            for array in arrays:
+                assert array.dtype == np.float16
+                # Half a step of float16, and the rounding of float32.
+                step = np.spacing(np.abs(array)).astype(np.float64)
+                assert (np.abs(array.astype(np.float64) - wanted) <= 0.501 * step).all()
+
+
+def test_arrays_whose_values_are_not_their_own_are_refused_before_the_sum() -> None:
+    def work(connection: SumConnection) -> None:
+        once = np.ones(1, np.float32)
+        repeated = np.lib.stride_tricks.as_strided(once, (4,), (0,))
+        masked = np.ma.masked_greater(np.arange(4, dtype=np.float32), 1)
+        for array, said in ((repeated, "share memory"), (masked, "masked")):
+            with pytest.raises(ValueError, match=said):
+                connection.all_reduce(array)
+            with pytest.raises(ValueError, match=said):
+                connection.broadcast_async(array)
+        assert connection.all_reduce(once)[0] == 2  # all are at the same operation
+        assert masked.data.tolist() == [0, 1, 2, 3]
+
+    with switch_here() as switch:
+        together(switch.address, 2, work)
+
+
 def test_every_rank_may_be_the_root_of_a_broadcast() -> None:
     def work(connection: SumConnection) -> None:
         for size in SIZES:

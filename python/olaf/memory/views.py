@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
 LANES = {"<f4": "f32", "<f2": "f16", "<i4": "i32", "<i8": "i64"}
 """The types that a switch sums, by numpy's names. A tensor may also be bfloat16 (`bf16`)."""
+
+HALVES = ("f16", "bf16")
+READ_ONLY = "the array is read-only: pass a writable one"
 
 
 class View(NamedTuple):
@@ -30,29 +34,44 @@ class View(NamedTuple):
         return self.array.size
 
     def write_back(self) -> None:
-        """Write a copy to the caller's array."""
+        """Write a copy to the caller's array, rounded to its type."""
         if self.written_to is None:
             return
         if isinstance(self.written_to, np.ndarray):
             self.written_to[...] = self.array
         else:
-            import torch
+            self.written_to.detach().copy_(_tensor_of(self))
 
-            copy = torch.from_numpy(self.array)
-            target = self.written_to.detach()
-            target.copy_(copy.view(target.dtype))
+    def widened(self, array: Any) -> View:
+        """The same values as float32, as a copy; itself if they are no halves. array: its own."""
+        if self.lanes not in HALVES:
+            return self
+        if isinstance(array, np.ndarray) and not array.flags.writeable:
+            raise ValueError(READ_ONLY)
+        if self.lanes == "f16":
+            wide = self.array.astype(np.float32)
+        else:
+            wide = _tensor_of(self).float().numpy()
+        return View(wide, "f32", array)
 
 
 def view_of(array: Any) -> View:
     """The memory of an array or a tensor. Raises ValueError and TypeError."""
     if isinstance(array, np.ndarray):
+        if isinstance(array, np.ma.MaskedArray):
+            raise ValueError(
+                "the array is masked, and the switch would sum its masked values: pass "
+                "array.filled(0), for example"
+            )
         lanes = LANES.get(array.dtype.str)
         if lanes is None:
             raise ValueError(_unknown_type(array.dtype))
         if array.flags.c_contiguous:
             return View(array, lanes, None)
         if not array.flags.writeable:
-            raise ValueError("the array is read-only: pass a writable one")
+            raise ValueError(READ_ONLY)
+        if _repeats(array.shape, array.strides):
+            raise ValueError("several elements of the array share memory: pass array.copy()")
         return View(array.copy(order="C"), lanes, array)
     if type(array).__module__.partition(".")[0] != "torch" or not hasattr(array, "detach"):
         raise TypeError(
@@ -79,10 +98,35 @@ def _of_tensor(tensor: Any) -> View:
     dense = tensor.detach() if tensor.requires_grad else tensor
     copied = not dense.is_contiguous()
     if copied:
+        refuse_repeated(dense)
         dense = dense.contiguous()
     # Numpy has no bfloat16; the memory is the same.
     array = (dense.view(torch.int16) if lanes == "bf16" else dense).numpy()
     return View(array, lanes, tensor if copied else None)
+
+
+def _repeats(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """An element stands in several places, so that no result can be written into all of them."""
+    return all(shape) and any(
+        size > 1 and stride == 0 for size, stride in zip(shape, strides, strict=True)
+    )
+
+
+def _tensor_of(view: View) -> Any:
+    """The memory of the view as a tensor of its type."""
+    import torch
+
+    copy = torch.from_numpy(view.array)
+    return copy.view(torch.bfloat16) if view.lanes == "bf16" else copy
+
+
+def refuse_repeated(tensor: Any) -> None:
+    """Raise ValueError if several elements of the tensor share memory."""
+    if not tensor.is_contiguous() and _repeats(tensor.shape, tensor.stride()):
+        raise ValueError(
+            "several elements of the tensor share memory, as after expand(): pass "
+            "tensor.contiguous()"
+        )
 
 
 @functools.cache

@@ -178,7 +178,8 @@ class SumConnection:
 
         array: numpy float32, float16, int32 or int64, or a CPU tensor of these types or bfloat16.
         An array that is not contiguous is copied, reduced and written back.
-        op: "sum", "mean" (floats only), "min" or "max". Integer sums wrap.
+        op: "sum", "mean" (floats only), "min" or "max". Integer sums wrap. A mean of float16 or
+        bfloat16 is summed and divided in float32: it takes the bytes of float32.
         exact: sum float32 so that the same inputs give the same bits in every run, whatever the
         order in which they arrive. It costs one round trip more. Integers are always exact.
         timeout_s: time limit; None uses ``operation_timeout_ms`` of `connect_sum`.
@@ -188,8 +189,7 @@ class SumConnection:
         After an error the contents of ``array`` are undefined. Raises SumError if the operation
         failed, TimeoutError at the time limit, ValueError for an array that cannot be reduced.
         """
-        view = view_of(array)
-        name = _native(op, view, exact=exact)
+        view, name = _prepared(array, op, exact=exact)
         if view.size:
             self._client.reduce(view.array, view.lanes, name, partial=partial, timeout_s=timeout_s)
             view.write_back()
@@ -205,8 +205,7 @@ class SumConnection:
         partial: bool = False,
     ) -> SumFuture[T]:
         """Begin an `all_reduce` and return at once; leave ``array`` alone until it has ended."""
-        view = view_of(array)
-        name = _native(op, view, exact=exact)
+        view, name = _prepared(array, op, exact=exact)
         return self._begin(array, view, name, 0, timeout_s, partial=partial)
 
     def broadcast(self, array: T, root: int = 0, *, timeout_s: float | None = None) -> T:
@@ -466,6 +465,17 @@ class SumFuture(Generic[T]):
             except Exception as error:
                 self._error = error
             self._settled = True
+
+
+def _prepared(array: object, op: str, *, exact: bool) -> tuple[View, str]:
+    """What the switch gets, and the operation as the core names it. Raises ValueError.
+
+    A mean of halves travels as float32, so that it is rounded once: when `View` writes it back. The
+    sum of three values of 60,000 is no float16, but their mean is.
+    """
+    view = view_of(array)
+    name = _native(op, view, exact=exact)
+    return (view.widened(array) if op == "mean" else view), name
 
 
 def _native(op: str, view: View, *, exact: bool) -> str:

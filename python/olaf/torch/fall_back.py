@@ -130,12 +130,16 @@ class FallBack:
             self._give(call.lanes, call.root, limit)
             return
         options = dist.AllreduceOptions()
-        # Older releases of gloo have no mean.
-        options.reduceOp = OPERATIONS[SUM if call.operation == MEAN else call.operation]
         options.timeout = limit
-        self._spare.allreduce([call.lanes], options).wait()
         if call.operation == MEAN:
-            call.lanes.div_(self._spare.size())
+            # Older releases of gloo have no mean. Halves are rounded once, as by the switch.
+            options.reduceOp = OPERATIONS[SUM]
+            total = call.lanes.to(torch.float32)
+            self._spare.allreduce([total], options).wait()
+            call.lanes.copy_(total.div_(self._spare.size()))
+            return
+        options.reduceOp = OPERATIONS[call.operation]
+        self._spare.allreduce([call.lanes], options).wait()
 
     def _give(self, lanes: torch.Tensor, root: int, limit: timedelta) -> None:
         options = dist.BroadcastOptions()

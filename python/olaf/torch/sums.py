@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from olaf.memory.views import refuse_repeated
 from olaf.torch import calls
 from olaf.torch.calls import Call
 from olaf.torch.failing import failure
@@ -126,6 +127,11 @@ class Sums:
         tensors = [tensor for tensor in given if tensor.numel()]
         if not tensors:
             return self._work(given, [])
+        try:
+            for tensor in tensors:
+                refuse_repeated(tensor)
+        except ValueError as error:
+            raise self._explain(make(tensor.reshape(-1)))(error) from error
         self._forget_ended()
         if tensors[0].device.type == "cuda":
             return self._staged(given, tensors, make)

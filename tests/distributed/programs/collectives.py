@@ -47,6 +47,36 @@ def the_mean(gloo: Any) -> None:
 
 
 @check
+def a_mean_of_halves_is_rounded_once(_: Any) -> None:
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for dtype in (torch.float16, torch.bfloat16):
+        chance = torch.Generator().manual_seed(3)
+        every = (torch.rand(size, 501, generator=chance) * 1e4 + 5e4).to(dtype)
+        wanted = every.double().mean(0)
+        for tensor in (every[rank].clone(), every[rank].repeat(2, 1).t()[:, 0]):
+            dist.all_reduce(tensor, dist.ReduceOp.AVG)
+            # At most half a step, and the rounding of float32.
+            step = torch.finfo(dtype).eps * 2**15
+            assert ((tensor.double() - wanted).abs() <= 0.501 * step).all()
+            alike(tensor.contiguous())
+
+
+@check
+def elements_that_share_memory_are_refused_before_the_sum(_: Any) -> None:
+    for wait in (True, False):
+        try:
+            dist.all_reduce(torch.ones(1).expand(4), async_op=not wait)
+        except dist.DistBackendError as error:
+            said = str(error)
+        else:
+            said = "nothing"
+        assert "share memory" in said, said
+    tensor = torch.ones(4)
+    dist.all_reduce(tensor)
+    assert (tensor == dist.get_world_size()).all()
+
+
+@check
 def bitwise_operations(gloo: Any) -> None:
     for operation in (dist.ReduceOp.BAND, dist.ReduceOp.BOR, dist.ReduceOp.BXOR):
         ours, theirs = mine(100, torch.int32), mine(100, torch.int32)
