@@ -31,6 +31,8 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Protocol
 
+from olaf.processes.sink import Sink
+
 Message = dict[str, Any]
 
 ORPHAN_GRACE_S = 10.0
@@ -138,14 +140,14 @@ class Reporter:
         every_s: where lines are left out, shortest interval between reports of a worker's progress.
         """
         self._as_json = as_json
-        self._out = out or sys.stdout
+        self._sink = Sink(out or sys.stdout, self._lost)
         self._human = human
         self._filter = filtered
         self._every_s = every_s
         self._progress_at_s = float("-inf")
 
     def say(self, event: str, **fields: Any) -> None:
-        """Report one event; ignore a reader that is gone."""
+        """Report one event. A reader that is gone or slow, or a full disk, loses lines; see `Sink`."""
         if self._filter is None:
             self._print({"event": event, **fields})
             return
@@ -169,14 +171,15 @@ class Reporter:
             level = self._filter.level(message["event"])
             message = {**message, "time_unix_s": time.time(), "level": level}
         line = json.dumps(message) if self._as_json else self._human(message)
-        if not line:
-            return
-        try:
-            self._out.write(line + "\n")
-            self._out.flush()
-        except (BrokenPipeError, ValueError):
-            # The reader is gone. Stdin or a signal says when to stop.
-            self._out = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        if line:
+            self._sink.write(line)
+        if message["event"] == "stopped":
+            self._sink.drain()
+
+    def _lost(self, lines: int, why: str) -> str:
+        if self._as_json:
+            return json.dumps({"event": "log_lost", "lines": lines, "why": why})
+        return f"{lines} lines of this log are lost: {why}"
 
 
 class Control:
