@@ -64,6 +64,8 @@ def failure_of(error: BaseException) -> RunError | None:  # noqa: PLR0911
         return RunError(str(error), Exit.USAGE)
     if isinstance(error, OSError) and _is_port_in_use(error):
         return RunError(_port_advice(str(error)), Exit.PORT_IN_USE)
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return RunError(f"{error.filename}: {error.strerror}", Exit.FAILED)
     known = isinstance(error, OSError) or "OlafError" in kinds
     return RunError(str(error), Exit.FAILED) if known else None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import zipfile
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from olaf import checkpoint
 from olaf.errors.outcome import Exit, RunError
+from olaf.files.writing import in_one_step
 
 Arrays = Mapping[str, NDArray[np.float32]]
 
@@ -57,7 +57,6 @@ def write_model(file: Path, version: int, arrays: Arrays, **metadata: Any) -> No
     Raises NotFiniteError, and leaves an earlier file as it is, if the model is not finite.
     """
     check_finite(arrays, f"{file} is not written")
-    file.parent.mkdir(parents=True, exist_ok=True)
     about = {
         "format": checkpoint.FORMAT,
         "format_version": checkpoint.FORMAT_VERSION,
@@ -66,18 +65,12 @@ def write_model(file: Path, version: int, arrays: Arrays, **metadata: Any) -> No
         "layout": [{"name": name, "shape": list(array.shape)} for name, array in arrays.items()],
         **metadata,
     }
-    half = file.with_name(file.name + ".part")
-    try:
+    with in_one_step(file) as half:
         with half.open("wb") as stream:
             entries: dict[str, Any] = dict(arrays)
             np.savez(stream, **entries)
         with zipfile.ZipFile(half, "a") as archive:
             archive.writestr(checkpoint.METADATA, json.dumps(about))
-        half.replace(file)
-    except OSError:
-        with contextlib.suppress(OSError):
-            half.unlink()
-        raise
 
 
 def named(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from olaf.files.modelfile import BEST
+from olaf.files.writing import write_text
 from olaf.jobs.evaluation import best_of
 from olaf.jobs.limits import goal_of
 from olaf.jobs.progress import Progress
@@ -146,8 +147,7 @@ def write_run(
             for _, r in sorted(progress.reports.items())
         ],
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "run.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_text(folder / "run.json", json.dumps(record, indent=1) + "\n")
     _name_parts(outcome)
     return record
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from olaf.errors.outcome import configuring, failure_of
 from olaf.files.keyfile import with_key
+from olaf.files.writing import in_one_step
 from olaf.processes.lines import Control, Reporter, clock_here
 from olaf.processes.serving import POLL_S, pass_on, serve
 
@@ -95,10 +96,15 @@ def run_server(
     with configuring():
         server = Server(core)
 
+    unsaved: list[OSError] = []
+
     def save() -> None:
         server.finish()
         if model_file and (model := server.model(job)):
-            save_model(Path(model_file), *model)
+            try:
+                save_model(Path(model_file), *model)
+            except OSError as error:  # the server reports its counts all the same
+                unsaved.append(error)
 
     def hand_over(job: int) -> None:
         """Write a job's model and report the file.
@@ -115,17 +121,16 @@ def run_server(
         reporter.say("saved", job=job, file=None if file is None else str(file), **why)
 
     serve(server, every_s, reporter, control, before_stop=save, hand_over=hand_over)
+    if unsaved:
+        raise unsaved[0]
 
 
 def save_model(file: Path, version: int, parameters: Any, **more: Any) -> None:
     """Write a model as .npz in one step, so that a reader never sees half a file."""
     import numpy as np
 
-    file.parent.mkdir(parents=True, exist_ok=True)
-    half = file.with_name(file.name + ".part")
-    with half.open("wb") as stream:
+    with in_one_step(file) as half, half.open("wb") as stream:
         np.savez(stream, version=version, parameters=parameters, **more)
-    half.replace(file)
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,7 @@ class Reporter:
         self._progress_at_s = float("-inf")
 
     def say(self, event: str, **fields: Any) -> None:
-        """Report one event. A reader that is gone or slow, or a full disk, loses lines; see `Sink`."""
+        """Report one event. Where the reader is gone or slow, lines are lost; see `Sink`."""
         if self._filter is None:
             self._print({"event": event, **fields})
             return

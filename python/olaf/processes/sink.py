@@ -113,7 +113,7 @@ class Sink:
         return True
 
     def _wait_for(self, fd: int) -> None:
-        """Let a thread write what waits. The process ends without it where the reader never reads."""
+        """Let a thread write what waits. The end of the process does not wait for it."""
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._pass_on, args=(fd,), daemon=True)
             self._thread.start()

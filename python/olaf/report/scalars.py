@@ -166,6 +166,7 @@ class Scalars(_Following):
         earlier = len(list(folder.glob(EVENTS)))
         suffix = f".{earlier:04d}" if earlier else ""
         self._writer: Any = EventsWriter(str(folder / "events"), suffix)
+        self.written_to = folder / EVENTS
         self._event, self._summary, self._scalar = Event, Summary, scalar
         self._tags: dict[str, str] = {}
         """Tags as tensorboardX writes them, without characters that TensorBoard refuses."""

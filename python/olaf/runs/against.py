@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from olaf.errors.outcome import Exit, RunError
+from olaf.files.writing import write_text
 from olaf.jobs.settings import Settings
 from olaf.processes.lines import Control
 from olaf.runs import folder as folders
@@ -52,8 +53,8 @@ def add_baseline(run: Run, settings: Settings, observe: Observe, control: Contro
         found = _train(run.folder / FOLDER, settings, observe, control)
         result["against"] = side_by_side(result, found)
     record = {**run.record, "result": result}
-    (run.folder / "run.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    (run.folder / "report.html").write_text(run_page(record), encoding="utf-8")
+    write_text(run.folder / "run.json", json.dumps(record, indent=1) + "\n")
+    write_text(run.folder / "report.html", run_page(record))
     outcome = run.outcome
     if found is not None and found["outcome"] == "interrupted":
         # The user asked for both and still gets one of them.

@@ -10,8 +10,10 @@ events since the previous line.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,9 +32,10 @@ class Journal:
 
     def __init__(self, folder: Path, session: Mapping[str, Any]) -> None:
         """Open the file and write the ``session`` line, with ``session`` in it."""
-        self._file: IO[str] = (folder / FILE).open("a", encoding="utf-8")
+        self.written_to = folder / FILE
+        self._file: IO[bytes] = self.written_to.open("ab", buffering=0)
         if self._file.tell():
-            _end_half_line(folder / FILE, self._file)
+            _end_half_line(self.written_to, self._file)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         self._write({"kind": "session", "began_at": now, **session})
         self._samples = self._episodes = self._happenings = self._evaluations = -1
@@ -41,7 +44,10 @@ class Journal:
         """Do nothing: the next sample brings the event."""
 
     def stands(self, progress: Progress, phase: str) -> None:
-        """Write the newest sample, if there is a new one."""
+        """Write the newest sample, if there is a new one.
+
+        Raises OSError where it cannot be written. The next call then writes it.
+        """
         if self._samples < 0:
             earlier = progress.earlier
             self._samples = len(earlier.samples)
@@ -51,9 +57,10 @@ class Journal:
         if len(progress.samples) == self._samples:
             return
         *before, last = progress.samples[self._samples :]
-        for sample in before:
-            self._write({"kind": "sample", **_written(sample)})
-        self._write(
+        lines: list[Mapping[str, Any]] = [
+            {"kind": "sample", **_written(sample)} for sample in before
+        ]
+        lines.append(
             {
                 "kind": "sample",
                 **_written(last),
@@ -67,6 +74,7 @@ class Journal:
                 ],
             }
         )
+        self._write(*lines)  # if it fails, the next call writes all of them again
         self._samples = len(progress.samples)
         self._episodes = len(progress.episodes)
         self._happenings = len(progress.happenings)
@@ -76,10 +84,19 @@ class Journal:
         """Close the file."""
         self._file.close()
 
-    def _write(self, line: Mapping[str, Any]) -> None:
-        # One write per line, so that a kill leaves at most the last line incomplete.
-        self._file.write(json.dumps(line) + "\n")
-        self._file.flush()
+    def _write(self, *lines: Mapping[str, Any]) -> None:
+        """Write lines, all or none. Raises OSError, for a disk that is full."""
+        data = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        before = self._file.seek(0, os.SEEK_END)
+        try:
+            # One write, so that a kill leaves at most the last line incomplete.
+            view = memoryview(data)
+            while view:
+                view = view[self._file.write(view) :]
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._file.truncate(before)
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -167,9 +184,9 @@ def _sample(line: Mapping[str, Any]) -> Sample:
     return Sample(**fields)
 
 
-def _end_half_line(file: Path, stream: IO[str]) -> None:
+def _end_half_line(file: Path, stream: IO[bytes]) -> None:
     """Begin a new line if a kill left half of one."""
     with file.open("rb") as written:
         written.seek(-1, 2)
         if written.read(1) != b"\n":
-            stream.write("\n")
+            stream.write(b"\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 from olaf.errors.outcome import Exit, RunError
 from olaf.files.modelfile import CHECKPOINT, normalises, read_model
+from olaf.files.writing import write_text
 from olaf.jobs.progress import Earlier, Happening, Progress
 from olaf.jobs.settings import Settings
 from olaf.jobs.training import Command, Observer, Outcome, olaf_command
@@ -200,29 +201,49 @@ class Session:
         settings: as the user gave them, for later sessions; ``rehearsed``: as they are used.
         said: the first messages for the observer.
         """
-        from olaf.jobs.recording import write_trace
-        from olaf.jobs.result import conclude, write_run
-        from olaf.report.page import run_page
-
         trace = self._trace_file(settings)
         write_settings(self.folder, settings)
         train = rehearsed.train.model_copy(update={"out": str(self.folder)})
         rehearsed = rehearsed.model_copy(update={"train": train})
-        with ExitStack() as stack:
-            observers: list[Any] = [stack.enter_context(observe(rehearsed))]
-            observers += [stack.enter_context(one) for one in self._writers(settings)]
-            everyone = Everyone(observers)
-            for text in filter(None, (self.hold.trouble, said)):
-                everyone.happened(Happening(self.earlier.at_s, "run", text, trouble=True))
-            outcome = self._training(rehearsed, everyone)
-            everyone.stands(outcome.progress, "ended")
+        outcome: Outcome | None = None
+        everyone = Everyone([])
+        try:
+            with ExitStack() as stack:
+                observers: list[Any] = [stack.enter_context(observe(rehearsed))]
+                observers += [stack.enter_context(one) for one in self._writers(settings)]
+                everyone = Everyone(observers)
+                for text in filter(None, (self.hold.trouble, said)):
+                    everyone.happened(Happening(self.earlier.at_s, "run", text, trouble=True))
+                outcome = self._training(rehearsed, everyone)
+                everyone.stands(outcome.progress, "ended")
+            run = self._written(outcome, trace)
+        except OSError as error:
+            if outcome is None:  # it has not trained
+                raise
+            raise self._incomplete(outcome, error.filename, reason_of(error)) from error
+        for file, why in everyone.unwritten():
+            raise self._incomplete(outcome, file, why)
+        return run
+
+    def _incomplete(self, outcome: Outcome, file: str | None, why: str) -> RunError:
+        return RunError(
+            f"{file or self.folder}: {why}: the run has ended ({outcome.reason}), and its record "
+            f"is not complete; `olaf train --resume {self.folder}` goes on from its last checkpoint"
+        )
+
+    def _written(self, outcome: Outcome, trace: Path | None) -> Run:
+        """Write record and report of a run that has ended."""
+        from olaf.jobs.recording import write_trace
+        from olaf.jobs.result import conclude, write_run
+        from olaf.report.page import run_page
+
         result = conclude(outcome)
         sessions = [
             {key: line.get(key) for key in ("session", "began_at", "at_s")}
             for line in read_journal(self.folder).sessions
         ]
         record = write_run(self.folder, outcome, result, sessions)
-        (self.folder / "report.html").write_text(run_page(record), encoding="utf-8")
+        write_text(self.folder / "report.html", run_page(record))
         if trace is not None:  # last: if it fails, everything else is written
             write_trace(trace, outcome.progress)
         return Run(self.folder, outcome, result, record)
@@ -280,17 +301,60 @@ class Session:
 
 
 class Everyone:
-    """Several observers as one."""
+    """Several observers as one. One that cannot write to its file ends no run.
+
+    The others are told so once, and once more when it writes again.
+    """
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = observers
+        self._silent: dict[int, str] = {}
+        """Observers that cannot write at present, by their place, and why."""
+
+    def unwritten(self) -> Iterator[tuple[str, str]]:
+        """The files of observers that could not be written to the end, and why."""
+        for at, why in self._silent.items():
+            yield _name(self._observers[at]), why
 
     def happened(self, happening: Happening) -> None:
         """Pass it on to all."""
-        for observer in self._observers:
-            observer.happened(happening)
+        for at in range(len(self._observers)):
+            self._tell(at, happening)
 
     def stands(self, progress: Progress, phase: str) -> None:
         """Pass it on to all."""
-        for observer in self._observers:
-            observer.stands(progress, phase)
+        for at, observer in enumerate(self._observers):
+            before = self._silent.get(at)
+            try:
+                observer.stands(progress, phase)
+            except OSError as error:
+                self._silent[at] = why = reason_of(error)
+                if before is None:
+                    text = f"{_name(observer)} cannot be written ({why}); the run goes on"
+                    self._tell_others(at, progress, text, trouble=True)
+            else:
+                if self._silent.pop(at, None) is not None:
+                    self._tell_others(at, progress, f"{_name(observer)} is written again")
+
+    def _tell(self, at: int, happening: Happening) -> None:
+        try:
+            self._observers[at].happened(happening)
+        except OSError as error:
+            self._silent[at] = reason_of(error)
+
+    def _tell_others(
+        self, at: int, progress: Progress, text: str, *, trouble: bool = False
+    ) -> None:
+        now_s = progress.samples[-1].at_s if progress.samples else progress.earlier.at_s
+        for other in range(len(self._observers)):
+            if other != at:
+                self._tell(other, Happening(now_s, "run", text, trouble=trouble))
+
+
+def _name(observer: Observer) -> str:
+    return str(getattr(observer, "written_to", type(observer).__name__))
+
+
+def reason_of(error: OSError) -> str:
+    """The reason of an error of the system, in words."""
+    return error.strerror or str(error)
