@@ -6,10 +6,9 @@ import json
 import time
 from typing import IO
 
-import click
-
 from olaf.jobs.instruments import phrases
 from olaf.jobs.progress import Happening, Progress
+from olaf.processes.sink import Sink, lost_as_json, lost_in_words
 from olaf.values.numbers import score
 
 STATUS_EVERY_S = 2.0
@@ -33,7 +32,7 @@ class Lines:
         as_json: bool = False,
         level: str = "info",
     ) -> None:
-        self._out = out
+        self._sink = Sink(out, lost_as_json if as_json else lost_in_words)
         self._every_s = every_s
         self._as_json = as_json
         self._least = LEVELS.index(level)
@@ -68,7 +67,7 @@ class Lines:
         return self
 
     def __exit__(self, *error: object) -> None:
-        pass
+        self._sink.drain()
 
     def _print(self, at_s: float, text: str, event: str, level: str = "info") -> None:
         if LEVELS.index(level) < self._least:
@@ -81,9 +80,9 @@ class Lines:
                 "at_s": round(at_s, 3),
                 "text": text,
             }
-            click.echo(json.dumps(line), file=self._out)
+            self._sink.write(json.dumps(line))
         else:
-            click.echo(f"{at_s:7.1f} s  {text}", file=self._out)
+            self._sink.write(f"{at_s:7.1f} s  {text}")
 
 
 def status(progress: Progress) -> str:

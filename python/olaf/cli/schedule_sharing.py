@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import click
 
@@ -85,6 +86,7 @@ def share(
       olaf schedule share --cluster jobs.toml --metrics 127.0.0.1:9103    # olaf top 127.0.0.1:9103
     """
     from olaf.errors.outcome import configuring
+    from olaf.processes.sink import Sink, lost_as_json
     from olaf.schedule.sharing import Watched, controller_config, next_epoch, read_cluster
     from olaf.schedule.sharing_controller import Fences, control
 
@@ -95,17 +97,19 @@ def share(
     config = controller_config(
         file, cluster, epoch, watched=watched, policy=policy, ahead_ns=ahead_ns
     )
-    stream: IO[str] | None = log.open("a", buffering=1) if log else None
+    shown = Sink(sys.stdout, lost_as_json)
+    logged = Sink(log.open("a", encoding="utf-8"), lost_as_json) if log else None
 
     def say(event: dict[str, Any]) -> None:
         line = json.dumps(event)
-        if stream is not None:
-            stream.write(line + "\n")
+        if logged is not None:
+            logged.write(line)
         if event["event"] not in ("granted", "free", "aborted"):
-            click.echo(line)
+            shown.write(line)
 
     with configuring():
         control(config, Fences(shlex.split(fence)), say, jobs=len(cluster.jobs))
+    shown.drain()
 
 
 @click.command()
@@ -147,18 +151,22 @@ def host(
     Exit codes: 0: played; 2: invalid options or configuration; 3: another host of the job is gone.
     """
     from olaf.errors.outcome import configuring
+    from olaf.processes.sink import Sink, lost_as_json
     from olaf.schedule.runtime import play
     from olaf.schedule.sharing import Watched, host_config, read_cluster
 
     watched = Watched(metrics, metrics_token_file)
     config = host_config(file, read_cluster(file), job, rank, log, watched=watched)
 
+    shown = Sink(sys.stdout, lost_as_json)
+
     def say(event: dict[str, Any]) -> None:
-        click.echo(json.dumps(event))
+        shown.write(json.dumps(event))
 
     with configuring():
         said = play(config, say)
     say(said)
+    shown.drain()
     if not said["dismissed"]:
         place = json.loads(config)["controller"]
         click.echo(

@@ -88,6 +88,7 @@ _SENTENCES = {
     "key_of_a_job": "{file} is a job's key, with which a switch could sign models: give the switch "
     "a switch's key (olaf keys switch {file} switch.key)",
     "suppressed": "{lines:more line} of {of} left out",
+    "log_lost": "{lines:line} of its messages lost: {why}",
     "non_finite": "job {job}: worker {rank} sent a NaN or an infinity in operation {operation}",
 }
 

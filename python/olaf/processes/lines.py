@@ -31,7 +31,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Protocol
 
-from olaf.processes.sink import Sink
+from olaf.processes.sink import Sink, lost_as_json, lost_in_words
 
 Message = dict[str, Any]
 
@@ -140,7 +140,7 @@ class Reporter:
         every_s: where lines are left out, shortest interval between reports of a worker's progress.
         """
         self._as_json = as_json
-        self._sink = Sink(out or sys.stdout, self._lost)
+        self._sink = Sink(out or sys.stdout, lost_as_json if as_json else lost_in_words)
         self._human = human
         self._filter = filtered
         self._every_s = every_s
@@ -175,11 +175,6 @@ class Reporter:
             self._sink.write(line)
         if message["event"] == "stopped":
             self._sink.drain()
-
-    def _lost(self, lines: int, why: str) -> str:
-        if self._as_json:
-            return json.dumps({"event": "log_lost", "lines": lines, "why": why})
-        return f"{lines} lines of this log are lost: {why}"
 
 
 class Control:

@@ -8,6 +8,7 @@ line says so when the stream works again.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import select
 import stat
@@ -16,6 +17,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from typing import IO
+
+from olaf.values.numbers import counted
 
 ROOM_BYTES = 1 << 20
 """Lines that wait for a slow reader: some thousand. More are lost, and counted."""
@@ -29,10 +32,20 @@ Lost = Callable[[int, str], str]
 """The line that tells of lost lines: (how many, why)."""
 
 
-class Sink:
-    """Writes lines to a stream that may be full, gone or slow. Not for several threads at once."""
+def lost_in_words(lines: int, why: str) -> str:
+    """A sentence about lost lines, for people."""
+    return f"{counted(lines, 'line')} of this log lost: {why}"
 
-    def __init__(self, stream: IO[str], lost: Lost) -> None:
+
+def lost_as_json(lines: int, why: str) -> str:
+    """The same for programs."""
+    return json.dumps({"event": "log_lost", "lines": lines, "why": why})
+
+
+class Sink:
+    """Writes lines to a stream that may be full, gone or slow."""
+
+    def __init__(self, stream: IO[str], lost: Lost = lost_in_words) -> None:
         """``lost`` makes the line that tells how many lines were lost, and why."""
         self._stream = stream
         self._lost_line = lost

@@ -8,11 +8,9 @@ import ipaddress
 import json
 import logging
 import os
-import queue
 import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -25,6 +23,7 @@ import uvicorn
 from olaf._olaf import Allocator, LogFilter
 from olaf.errors.outcome import Exit, RunError
 from olaf.errors.usage import ConfigurationError
+from olaf.processes.sink import Sink, lost_as_json, lost_in_words
 from olaf.schedule import words
 from olaf.schedule.api import application
 from olaf.schedule.connections import connections_in
@@ -45,7 +44,6 @@ NO_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 QUIET_S = 10.0
 """Time between two lines about closed connections."""
 GRACE_S = 5
-MOST_UNSAID = 10_000
 LAST_WORDS_S = 2.0
 SHORTEST_TOKEN = 16
 
@@ -309,48 +307,20 @@ def _listener(host: str, port: int) -> socket.socket:
 
 
 class _Talker:
-    """Prints messages from a thread of its own, so that a reader that stalls stops nothing."""
+    """Prints messages. A reader that stalls, or a full disk, stops nothing: see `Sink`."""
 
     def __init__(self, *, as_json: bool, log_format: str, log_level: str) -> None:
         self._as_json = as_json
         self._log_format = log_format
         self._filter = LogFilter(log_level)
-        self._line: queue.Queue[dict[str, Any] | None] = queue.Queue(MOST_UNSAID)
-        self._left_out = 0
-        self._thread = threading.Thread(target=self._talk, name="talker", daemon=True)
-        self._thread.start()
+        in_words = not as_json and log_format != "json"
+        stream = sys.stdout if as_json else sys.stderr
+        self._sink = Sink(stream, lost_in_words if in_words else lost_as_json)
 
     def say(self, message: dict[str, Any]) -> None:
-        """Print it soon; if too many messages wait, count it and leave it out."""
-        try:
-            self._line.put_nowait(message)
-        except queue.Full:
-            self._left_out += 1
-
-    def close(self) -> None:
-        """Print the waiting messages, if there is a reader."""
-        try:
-            self._line.put(None, timeout=LAST_WORDS_S)
-        except queue.Full:
-            return
-        self._thread.join(LAST_WORDS_S)
-
-    def _talk(self) -> None:
-        while (message := self._line.get()) is not None:
-            lines = [message]
-            if self._left_out:
-                lines.append({"event": "left_out", "lines": self._left_out})
-                self._left_out = 0
-            for line in lines:
-                try:
-                    self._print(line)
-                except OSError:
-                    return  # the reader has left; the jobs go on
-
-    def _print(self, message: dict[str, Any]) -> None:
+        """Print it, unless it is one of too many of its kind."""
         if self._as_json:
-            sys.stdout.write(json.dumps(message) + "\n")
-            sys.stdout.flush()
+            self._sink.write(json.dumps(message))
             return
         suppressed = self._filter.take(message["event"])
         if suppressed is None:
@@ -359,11 +329,14 @@ class _Talker:
             self._log({"event": "suppressed", "of": message["event"], "lines": suppressed})
         self._log(message)
 
+    def close(self) -> None:
+        """Print the waiting messages, if there is a reader."""
+        self._sink.drain(LAST_WORDS_S)
+
     def _log(self, message: dict[str, Any]) -> None:
         if self._log_format == "json":
             level = self._filter.level(message["event"])
             line = json.dumps({**message, "time_unix_s": time.time(), "level": level})
         else:
             line = f"{time.strftime('%H:%M:%S')}  {words.event(message)}"
-        sys.stderr.write(line + "\n")
-        sys.stderr.flush()
+        self._sink.write(line)

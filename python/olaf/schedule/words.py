@@ -56,7 +56,6 @@ _EVENTS: dict[str, Callable[[Json], str]] = {
         "connections closed: "
         + ", ".join(f"{m[key]} {text}" for key, text in _CLOSED.items() if key in m)
     ),
-    "left_out": lambda m: f"{plural(m['lines'], 'line')} left out: no reader",
     "stopped": lambda m: f"stopped after {m['events']} events",
     "queued": lambda m: f"job {m['job']} waits at place {m['position']}: {waiting(m['why'])}",
     "started": lambda m: (
