@@ -3,13 +3,16 @@
 //!
 //! | file | what it decides |
 //! |---|---|
+//! | `door` | which joins reach the membership of their job |
 //! | `eviction` | which job gives its place to a new one |
 //! | `numbers` | the number of a generation |
 //! | `operations` | the operation that a generation begins with |
 
+mod door;
 mod eviction;
 mod numbers;
 pub mod operations;
 
+pub use door::{Door, Entry, Fit, Knock};
 pub use eviction::{Evicted, Held, evicted};
 pub use numbers::Numbers;

@@ -1,8 +1,8 @@
 //! A job: its generations, and the workers that wait for the next one.
 
 use super::generation::Generation;
-use crate::ids::{PeerId, Session};
-use crate::sums::operations;
+use crate::ids::{JobId, PeerId, Session};
+use crate::sums::{Held, operations};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -80,6 +80,16 @@ impl Job {
     pub(super) fn is_deserted(&self, now: Instant, time: Duration) -> bool {
         self.lobby.values().all(|candidate| now.since(candidate.heard) >= time)
             && self.current.as_ref().is_none_or(|current| current.is_deserted(now, time))
+    }
+
+    /// The job as the door looks at it.
+    pub(super) fn held(&self, id: JobId, now: Instant, silence: Duration) -> Held<JobId> {
+        let waiting = || self.lobby.values().map(|candidate| candidate.peer).collect();
+        Held {
+            id,
+            is_deserted: self.is_over(now, silence),
+            unbegun: self.current.is_none().then(waiting),
+        }
     }
 
     /// Returns true if the workers that joined before asked for something else: one worker must not

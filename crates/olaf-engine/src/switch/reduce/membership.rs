@@ -12,7 +12,8 @@ use crate::drop::DropReason;
 use crate::engine::{Source, Verdict};
 use crate::event::SumEvent;
 use crate::ids::{JobId, PeerId, Session};
-use crate::party::Draws;
+use crate::party::{Draws, Tenant};
+use crate::sums::{Entry, Fit, Knock};
 use crate::time::Instant;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -36,66 +37,91 @@ impl Switch {
             Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
         };
         self.counters.joins += 1;
-        if !self.cookies.proves(now, from.peer, join.nonce) {
-            // Results, and answers to questions, go to members: nobody makes a member of another's address.
-            let nonce = self.cookies.asked(now, from.peer);
-            self.tell_waiting(now, from.peer, &join, WelcomeCode::Waiting, nonce);
-            return match join.nonce {
-                0 => Verdict::Absorb,
-                _ => Verdict::Drop(DropReason::NotProven),
-            };
-        }
         let id = join.address.job;
-        if !self.senders.takes(now, id, from.peer, join.contributors) {
-            return Verdict::Drop(DropReason::TooOften);
-        }
-        match self.admit(now, from, &join) {
+        let silence = self.config.silence;
+        let knock = Knock {
+            id,
+            job: id,
+            peer: from.peer,
+            nonce: join.nonce,
+            behind: join.contributors,
+            workers: join.contributors.max(join.workers),
+            fit: self.fit(now, &join),
+        };
+        let held = self.jobs.iter().map(|(id, job)| job.held(*id, now, silence));
+        let tenant = match self.door.enter(now, &knock, held) {
+            Entry::ProveFirst { nonce, verdict } => {
+                self.tell_waiting(now, from.peer, &join, WelcomeCode::Waiting, nonce);
+                return verdict;
+            }
+            Entry::TooOften => return Verdict::Drop(DropReason::TooOften),
+            Entry::Refused => return self.turn_away(now, from, &join, WelcomeCode::Refused),
+            Entry::Full => return self.turn_away(now, from, &join, WelcomeCode::Full),
+            Entry::Come { tenant, evicted } => {
+                if let Some(evicted) = evicted {
+                    self.evict(evicted);
+                }
+                tenant
+            }
+        };
+        match self.admit(now, from, &join, &tenant) {
             Ok(()) => {
                 self.begin_if_complete(now, id);
                 Verdict::Absorb
             }
+            Err(code) if code.is_refusal() => self.turn_away(now, from, &join, code),
             Err(code) => {
                 self.answer(now, from.peer, &join, code);
-                if !code.is_refusal() {
-                    return Verdict::Absorb;
-                }
-                self.event(id, SumEvent::WorkerRefused { peer: from.peer, code });
-                Verdict::Drop(DropReason::SumJoinRefused(code))
+                Verdict::Absorb
             }
         }
     }
 
+    /// How a join fits its job.
+    fn fit(&self, now: Instant, join: &Join) -> Fit {
+        if self.out.above().is_some() && join.workers > 0 && wanted_by(join).is_none() {
+            // Nobody here knows which ranks are behind other switches.
+            return Fit::Impossible;
+        }
+        if block_bytes([wish_of(join)].into_iter(), join.workers.max(1) as usize).is_none() {
+            // A partial result names each of the job's workers beside its lanes.
+            return Fit::Impossible;
+        }
+        match self.jobs.get(&join.address.job) {
+            None => Fit::New,
+            Some(job) if job.contradicts(join.workers, join.deadline_us) => {
+                Fit::Contradicts { is_deserted: job.is_over(now, self.config.silence) }
+            }
+            Some(_) => Fit::Agrees,
+        }
+    }
+
+    /// Answers a join that is refused.
+    fn turn_away(&mut self, now: Instant, from: Source, join: &Join, code: WelcomeCode) -> Verdict {
+        self.answer(now, from.peer, join, code);
+        self.event(join.address.job, SumEvent::WorkerRefused { peer: from.peer, code });
+        Verdict::Drop(DropReason::SumJoinRefused(code))
+    }
+
     /// Lets a worker into the lobby of its job. The error is the answer to a join that goes no
     /// further.
-    fn admit(&mut self, now: Instant, from: Source, join: &Join) -> Result<(), WelcomeCode> {
-        let Address { job: id, rank, session, .. } = join.address;
-        let wanted = (rank != ALL).then_some(rank);
-        if self.out.above().is_some() && join.workers > 0 && wanted.is_none() {
-            // Nobody here knows which ranks are behind other switches.
-            return Err(WelcomeCode::Refused);
-        }
-        // A partial result names each of the job's workers beside its lanes.
-        let wish = [(join.datagram_bytes, join.block_bytes)];
-        if block_bytes(wish.into_iter(), join.workers.max(1) as usize).is_none() {
-            return Err(WelcomeCode::Refused);
-        }
-        let tenant = self.config.tenants.of(id).ok_or(WelcomeCode::Refused)?;
-        let behind = join.contributors.max(join.workers) as usize;
-        if !tenant.takes_workers(behind) {
-            return Err(WelcomeCode::Full);
-        }
+    fn admit(
+        &mut self,
+        now: Instant,
+        from: Source,
+        join: &Join,
+        tenant: &Tenant,
+    ) -> Result<(), WelcomeCode> {
+        let Address { job: id, session, .. } = join.address;
+        let (wanted, wish) = (wanted_by(join), wish_of(join));
         let silence = self.config.silence;
-        self.forget_deserted(now, id, join.workers, join.deadline_us);
-        if !self.jobs.contains_key(&id) && !self.has_room_for_a_job(now, from.peer) {
-            return Err(WelcomeCode::Full);
-        }
         let job = self.jobs.entry(id);
         let job = job.or_insert_with(|| Job::new(join.workers, join.deadline_us));
         if job.fixed == 0 && job.is_deserted(now, silence) {
             job.deadline_us = join.deadline_us;
         }
-        let contradicts = job.contradicts(join.workers, join.deadline_us);
-        if contradicts || (job.fixed > 0 && wanted.is_some_and(|r| r >= job.fixed)) {
+        if job.fixed > 0 && wanted.is_some_and(|rank| rank >= job.fixed) {
+            // No worker of the job has that rank.
             return Err(WelcomeCode::Refused);
         }
         if job.is_elsewhere(now, session, from.peer, silence) {
@@ -141,7 +167,7 @@ impl Switch {
             return Err(WelcomeCode::Full);
         }
         let wishes = others.iter().map(|other| (other.datagram_bytes, other.block_bytes));
-        if block_bytes(wishes.chain(wish), others.len() + 1).is_none() {
+        if block_bytes(wishes.chain([wish]), others.len() + 1).is_none() {
             return Err(WelcomeCode::Full);
         }
         let candidate = Candidate {
@@ -389,6 +415,16 @@ impl Switch {
         let end = End { operation, reason, ..culprit_is(culprit, now) };
         self.close(now, address.job, number, end);
     }
+}
+
+/// The rank that a join asks for.
+fn wanted_by(join: &Join) -> Option<u32> {
+    Some(join.address.rank).filter(|rank| *rank != ALL)
+}
+
+/// Bytes of a datagram and of a block that a join asks for.
+const fn wish_of(join: &Join) -> (u32, u32) {
+    (join.datagram_bytes, join.block_bytes)
 }
 
 /// The welcome of the member of that rank.

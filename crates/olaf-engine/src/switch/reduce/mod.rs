@@ -30,9 +30,9 @@ use crate::engine::{Engine, Source, Transmit, Verdict, Why};
 use crate::event::{Event, Log, SumEvent};
 use crate::ids::{JobId, PeerId, PortId, Session};
 use crate::keys::ConfigError;
-use crate::party::{Chance, Cookies, Deadlines, Joins, LOOKS};
+use crate::party::{Chance, Deadlines, LOOKS};
 use crate::report::{self, Report};
-use crate::sums::Numbers;
+use crate::sums::{Door, Numbers};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use counters::Counters;
@@ -49,8 +49,7 @@ pub struct Switch {
     /// When the next block of each job is overdue.
     deadlines: Deadlines<JobId>,
     numbers: Numbers,
-    cookies: Cookies,
-    senders: Joins<JobId>,
+    door: Door<JobId>,
     out: Outbox,
     counters: Counters,
     events: Log,
@@ -71,9 +70,8 @@ impl Switch {
         let config = config.check()?;
         Ok(Self {
             out: Outbox::of(&config),
+            door: Door::new(config.tenants.clone(), config.jobs),
             config,
-            cookies: Cookies::default(),
-            senders: Joins::default(),
             jobs: BTreeMap::new(),
             deadlines: Deadlines::default(),
             numbers: Numbers::new(epoch),
@@ -89,7 +87,7 @@ impl Switch {
     /// datagrams, and no keys prove it. Who guesses a session or a generation could do without the proof:
     /// from now on `chance` draws them.
     pub fn demand_proofs(&mut self, mut chance: Chance) {
-        self.cookies.demand(&mut chance);
+        self.door.demand_proofs(&mut chance);
         self.numbers.draw(chance);
     }
 
@@ -179,7 +177,7 @@ impl Switch {
 
 impl Engine for Switch {
     fn comes_from(&mut self, address: crate::engine::Place) {
-        self.cookies.comes_from(address);
+        self.door.comes_from(address);
     }
 
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {

@@ -7,7 +7,7 @@ use super::job::Job;
 use crate::drop::DropReason;
 use crate::ids::{JobId, PeerId};
 use crate::party::GONE;
-use crate::sums::{Evicted, Held, evicted};
+use crate::sums::Evicted;
 use crate::time::Instant;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -46,34 +46,11 @@ impl Switch {
         }
     }
 
-    /// Forgets a job whose workers are all gone, where another job wants its number with another number of workers or
-    /// another deadline.
-    pub(super) fn forget_deserted(&mut self, now: Instant, id: JobId, workers: u32, deadline: u32) {
-        let silence = self.config.silence;
-        let known = self.jobs.get(&id);
-        if known.is_some_and(|job| job.contradicts(workers, deadline) && job.is_over(now, silence))
-        {
-            self.forget(id);
-        }
-    }
-
-    /// Returns true if one more job may come to be; another one may be evicted for it.
-    pub(super) fn has_room_for_a_job(&mut self, now: Instant, peer: PeerId) -> bool {
-        if self.jobs.len() < self.config.jobs as usize {
-            return true;
-        }
-        let silence = self.config.silence;
-        let peers = |job: &Job| job.lobby.values().map(|one| one.peer).collect();
-        let held = self.jobs.iter().map(|(id, job)| Held {
-            id: *id,
-            is_deserted: job.is_over(now, silence),
-            unbegun: job.current.is_none().then(|| peers(job)),
-        });
-        let Some(Evicted { id, turned_away }) = evicted(peer, held) else { return false };
+    /// A job gives its place, or its name, to another one.
+    pub(super) fn evict(&mut self, evicted: Evicted<JobId>) {
         let full = DropReason::SumJoinRefused(WelcomeCode::Full);
-        (0..turned_away).for_each(|_| self.counters.refuse(full));
-        self.forget(id);
-        true
+        (0..evicted.turned_away).for_each(|_| self.counters.refuse(full));
+        self.forget(evicted.id);
     }
 
     pub(super) fn forget(&mut self, id: JobId) {
