@@ -3,9 +3,9 @@
 use super::length::Length;
 use super::vectors::Vectors;
 use crate::blocks::ByIndex;
-use crate::ids::{PeerId, Session};
+use crate::ids::{JobId, PeerId, Session};
 use crate::party::{Draws, Moved};
-use crate::sums::operations;
+use crate::sums::{Held, operations};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -149,6 +149,16 @@ impl Job {
         let mut members = self.current.iter().flat_map(|current| &current.members);
         members.all(|member| member.has_left || now.since(member.heard) >= time)
             && self.lobby.values().all(|candidate| now.since(candidate.heard) >= time)
+    }
+
+    /// The job as the door looks at it.
+    pub(super) fn held(&self, id: JobId, now: Instant, silence: Duration) -> Held<JobId> {
+        let waiting = || self.lobby.values().map(|candidate| candidate.peer).collect();
+        Held {
+            id,
+            is_deserted: self.is_deserted(now, silence),
+            unbegun: self.current.is_none().then(waiting),
+        }
     }
 
     /// Returns true if a generation is under way.

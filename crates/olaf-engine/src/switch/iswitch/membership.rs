@@ -10,7 +10,7 @@ use crate::engine::{Receivers, Source, Verdict};
 use crate::event::SumEvent;
 use crate::ids::{JobId, PeerId, Session};
 use crate::party::GONE;
-use crate::sums::{Evicted, Held, evicted};
+use crate::sums::{Entry, Evicted, Fit, Knock};
 use crate::time::Instant;
 use olaf_wire::iswitch::{
     ANY, Ack, Action, Admission, Control, Halt, Join, Leave, Outcome, SEG, Sender,
@@ -27,22 +27,34 @@ impl Switch {
     }
 
     pub(super) fn handle_join(&mut self, now: Instant, from: Source, join: &Join) -> Verdict {
-        if !self.cookies.proves(now, from.peer, join.nonce) {
-            // Sums, and answers to Help, go to members: nobody makes a member of another's address.
-            let nonce = self.cookies.asked(now, from.peer);
-            self.answer_join(now, from.peer, join.session, join, Outcome::Waiting, nonce);
-            return match join.nonce {
-                0 => Verdict::Absorb,
-                _ => Verdict::Drop(DropReason::NotProven),
-            };
+        let silence = self.config.silence;
+        let knock = Knock {
+            id: join.job,
+            job: join.job,
+            peer: from.peer,
+            nonce: join.nonce,
+            behind: join.contributors,
+            workers: join.workers,
+            fit: self.fit(now, join),
+        };
+        let held = self.jobs.iter().map(|(id, job)| job.held(*id, now, silence));
+        match self.door.enter(now, &knock, held) {
+            Entry::ProveFirst { nonce, verdict } => {
+                self.answer_join(now, from.peer, join, Outcome::Waiting, nonce);
+                return verdict;
+            }
+            Entry::TooOften => return Verdict::Drop(DropReason::TooOften),
+            Entry::Refused => return self.turn_away(now, from, join, Outcome::Refused),
+            Entry::Full => return self.turn_away(now, from, join, Outcome::Full),
+            Entry::Come { evicted, .. } => {
+                if let Some(evicted) = evicted {
+                    self.evict(evicted);
+                }
+            }
         }
-        if !self.senders.takes(now, join.job, from.peer, join.contributors) {
-            return Verdict::Drop(DropReason::TooOften);
-        }
-        let outcome = self.admit(now, from.peer, join);
-        match outcome {
+        match self.admit(now, from.peer, join) {
             Outcome::Waiting => {
-                self.answer_join(now, from.peer, join.session, join, outcome, 0);
+                self.answer_join(now, from.peer, join, Outcome::Waiting, 0);
                 self.lobby_changed(now, join.job);
                 Verdict::Absorb
             }
@@ -50,34 +62,36 @@ impl Switch {
                 self.welcome(now, join.job, Some(join.session));
                 Verdict::Absorb
             }
-            _ => {
-                let code = outcome.of_join();
-                self.event(join.job, SumEvent::WorkerRefused { peer: from.peer, code });
-                self.answer_join(now, from.peer, join.session, join, outcome, 0);
-                Verdict::Drop(DropReason::SumJoinRefused(code))
-            }
+            outcome => self.turn_away(now, from, join, outcome),
         }
+    }
+
+    /// How a join fits its job.
+    fn fit(&self, now: Instant, join: &Join) -> Fit {
+        match self.jobs.get(&join.job) {
+            None => Fit::New,
+            Some(job) if job.workers != join.workers => {
+                Fit::Contradicts { is_deserted: job.is_deserted(now, self.config.silence) }
+            }
+            Some(_) => Fit::Agrees,
+        }
+    }
+
+    /// Answers a join that is refused.
+    fn turn_away(&mut self, now: Instant, from: Source, join: &Join, outcome: Outcome) -> Verdict {
+        let code = outcome.of_join();
+        self.event(join.job, SumEvent::WorkerRefused { peer: from.peer, code });
+        self.answer_join(now, from.peer, join, outcome, 0);
+        Verdict::Drop(DropReason::SumJoinRefused(code))
     }
 
     /// Takes a join in. Success: the sender is in the generation already.
     fn admit(&mut self, now: Instant, peer: PeerId, join: &Join) -> Outcome {
-        let Some(tenant) = self.config.tenants.of(join.job) else {
-            return Outcome::Refused;
-        };
-        if !tenant.takes_workers(join.workers as usize) {
-            return Outcome::Full;
-        }
         if !self.jobs.contains_key(&join.job) {
-            if !self.has_room_for_a_job(now, peer) {
-                return Outcome::Full;
-            }
             self.next_session = self.next_session.wrapping_add(1).max(1);
             self.jobs.insert(join.job, Job::new(join.workers, Session(self.next_session)));
         }
         let job = self.jobs.get_mut(&join.job).expect("it was there or is now");
-        if job.workers != join.workers {
-            return Outcome::Refused;
-        }
         if let Some(current) = job.current.as_mut().filter(|current| current.end.is_none()) {
             let same = |member: &&mut super::job::Member| {
                 member.session == join.session && member.peer == peer
@@ -133,34 +147,22 @@ impl Switch {
         Outcome::Waiting
     }
 
-    /// Returns true if one more job may come to be; another one may be evicted for it.
-    fn has_room_for_a_job(&mut self, now: Instant, peer: PeerId) -> bool {
-        if self.jobs.len() < self.config.jobs as usize {
-            return true;
-        }
-        let silence = self.config.silence;
-        let peers = |job: &Job| job.lobby.values().map(|one| one.peer).collect();
-        let held = self.jobs.iter().map(|(id, job)| Held {
-            id: *id,
-            is_deserted: job.is_deserted(now, silence),
-            unbegun: job.current.is_none().then(|| peers(job)),
-        });
-        let Some(Evicted { id, turned_away }) = evicted(peer, held) else { return false };
+    /// A job gives its place, or its name, to another one.
+    fn evict(&mut self, evicted: Evicted<JobId>) {
         let full = DropReason::SumJoinRefused(Outcome::Full.of_join());
-        (0..turned_away).for_each(|_| self.counters.refuse(full));
-        self.forget_job(id);
-        true
+        (0..evicted.turned_away).for_each(|_| self.counters.refuse(full));
+        self.forget_job(evicted.id);
     }
 
     fn answer_join(
         &mut self,
         now: Instant,
         peer: PeerId,
-        session: Session,
         join: &Join,
         outcome: Outcome,
         nonce: u32,
     ) {
+        let session = join.session;
         let job = self.jobs.get(&join.job);
         let candidate = job.and_then(|job| job.lobby.get(&session));
         let admission = Admission {

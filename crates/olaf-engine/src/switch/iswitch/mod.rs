@@ -37,8 +37,9 @@ use crate::engine::{Engine, Source, Transmit, Verdict, Why};
 use crate::event::{Event, Log};
 use crate::ids::{JobId, PeerId, PortId, Session};
 use crate::keys::ConfigError;
-use crate::party::{Chance, Cookies, Joins, LOOKS};
+use crate::party::{Chance, LOOKS};
 use crate::report::{self, Report};
+use crate::sums::Door;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use counters::Counters;
@@ -66,8 +67,7 @@ pub struct Switch {
     next_session: u32,
     /// Most floats of a packet to the switch above.
     uplink_floats: u32,
-    cookies: Cookies,
-    senders: Joins<JobId>,
+    door: Door<JobId>,
     /// Peers whose regular traffic goes up, and to whom.
     passes_on: BTreeMap<PeerId, PeerId>,
     out: Outbox,
@@ -87,9 +87,8 @@ impl Switch {
         let config = config.check()?;
         Ok(Self {
             out: Outbox::of(&config),
+            door: Door::new(config.tenants.clone(), config.jobs),
             config,
-            cookies: Cookies::default(),
-            senders: Joins::default(),
             passes_on: BTreeMap::new(),
             jobs: BTreeMap::new(),
             seats: BTreeMap::new(),
@@ -107,7 +106,7 @@ impl Switch {
     /// Demands that members prove their addresses: needed where a sender can write any address into its
     /// datagrams, and no keys prove it.
     pub fn demand_proofs(&mut self, mut chance: Chance) {
-        self.cookies.demand(&mut chance);
+        self.door.demand_proofs(&mut chance);
         // Generations begin with the same number, and every worker is told of its generation.
         self.next_session = self.next_session.wrapping_add(chance());
     }
@@ -251,7 +250,7 @@ impl Switch {
 
 impl Engine for Switch {
     fn comes_from(&mut self, address: crate::engine::Place) {
-        self.cookies.comes_from(address);
+        self.door.comes_from(address);
     }
 
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
