@@ -2,6 +2,7 @@
 
 use crate::ids::{PeerId, Session};
 use crate::party::Draws;
+use crate::sums::Held;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -119,6 +120,16 @@ impl Job {
         let members = self.term.iter().flat_map(|term| term.members.values());
         let mut all = waiting.chain(members.map(|member| member.heard));
         all.all(|heard| now.since(heard) >= time)
+    }
+
+    /// The job as the door looks at it.
+    pub(super) fn held(&self, id: u8, now: Instant, silence: Duration) -> Held<u8> {
+        let waiting = || self.lobby.values().map(|candidate| candidate.peer).collect();
+        Held {
+            id,
+            is_deserted: self.is_deserted(now, silence),
+            unbegun: self.term.is_none().then(waiting),
+        }
     }
 
     /// Returns true if somebody at another address is in the job, and lives.

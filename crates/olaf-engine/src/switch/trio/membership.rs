@@ -10,9 +10,9 @@ use crate::blocks::records::JobSpec;
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
 use crate::event::SumEvent;
-use crate::ids::{JobId, PeerId, Session};
+use crate::ids::{JobId, Session};
 use crate::party::{Draws, GONE};
-use crate::sums::{Evicted, Held, evicted};
+use crate::sums::{Entry, Evicted, Fit, Knock};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -34,31 +34,30 @@ impl Switch {
     ) -> Result<Verdict, Refusal> {
         let hello = Hello::parse(packet)?;
         self.counters.hellos += 1;
-        if !self.cookies.proves(now, from.peer, hello.nonce) {
-            // Results, and answers to questions, go to members: nobody makes a member of another's address.
-            let nonce = self.cookies.asked(now, from.peer);
-            self.answer_with(now, from, &hello, WelcomeCode::Waiting, 0, nonce);
-            return Ok(match hello.nonce {
-                0 => Verdict::Absorb,
-                _ => Verdict::Drop(DropReason::NotProven),
-            });
-        }
-        if !self.senders.takes(now, hello.job, from.peer, hello.sources.into()) {
-            return Ok(Verdict::Drop(DropReason::TooOften));
-        }
-        let Some(tenant) = self.config.tenants.of(JobId(hello.job.into())) else {
-            return Ok(self.turn_away(now, from, &hello, WelcomeCode::Refused));
-        };
-        if !tenant.takes_workers(hello.workers.into()) {
-            return Ok(self.turn_away(now, from, &hello, WelcomeCode::Full));
-        }
         let silence = self.config.silence;
-        let is_over = |job: &Job| job.workers != hello.workers && job.is_deserted(now, silence);
-        if self.jobs.get(&hello.job).is_some_and(is_over) {
-            self.forget(hello.job);
-        }
-        if !self.jobs.contains_key(&hello.job) && !self.has_room_for_a_job(now, from.peer) {
-            return Ok(self.turn_away(now, from, &hello, WelcomeCode::Full));
+        let knock = Knock {
+            id: hello.job,
+            job: JobId(hello.job.into()),
+            peer: from.peer,
+            nonce: hello.nonce,
+            behind: hello.sources.into(),
+            workers: hello.workers.into(),
+            fit: self.fit(now, &hello),
+        };
+        let held = self.jobs.iter().map(|(id, job)| job.held(*id, now, silence));
+        match self.door.enter(now, &knock, held) {
+            Entry::ProveFirst { nonce, verdict } => {
+                self.answer_with(now, from, &hello, WelcomeCode::Waiting, 0, nonce);
+                return Ok(verdict);
+            }
+            Entry::TooOften => return Ok(Verdict::Drop(DropReason::TooOften)),
+            Entry::Refused => return Ok(self.turn_away(now, from, &hello, WelcomeCode::Refused)),
+            Entry::Full => return Ok(self.turn_away(now, from, &hello, WelcomeCode::Full)),
+            Entry::Come { evicted, .. } => {
+                if let Some(evicted) = evicted {
+                    self.evict(evicted);
+                }
+            }
         }
         let next_session = &mut self.next_session;
         let job = self.jobs.entry(hello.job).or_insert_with(|| {
@@ -66,12 +65,7 @@ impl Switch {
             *next_session = session.0.checked_add(1).unwrap_or(1);
             Job::new(&hello, session)
         });
-        if job.workers != hello.workers {
-            if job.has_open_term() || !job.lobby.is_empty() {
-                return Ok(self.turn_away(now, from, &hello, WelcomeCode::Refused));
-            }
-            job.workers = hello.workers;
-        }
+        job.workers = hello.workers;
         if !self.config.agree(job.timeout_ms, hello.timeout_ms) {
             if job.has_others(now, from.peer, self.config.silence) {
                 return Ok(self.turn_away(now, from, &hello, WelcomeCode::Refused));
@@ -85,6 +79,18 @@ impl Switch {
         }
         self.wait(now, from, &hello);
         Ok(Verdict::Absorb)
+    }
+
+    /// How a hello fits its job. Nobody waits in a job whose term is closed and whose lobby is empty: it may have
+    /// another number of workers from now on.
+    fn fit(&self, now: Instant, hello: &Hello) -> Fit {
+        let Some(job) = self.jobs.get(&hello.job) else { return Fit::New };
+        let is_deserted = job.is_deserted(now, self.config.silence);
+        let is_in_use = job.has_open_term() || !job.lobby.is_empty();
+        match job.workers == hello.workers {
+            false if is_deserted || is_in_use => Fit::Contradicts { is_deserted },
+            _ => Fit::Agrees,
+        }
     }
 
     /// A hello while a term lasts: whether its sender takes the place of a member, and the term ends.
@@ -306,23 +312,11 @@ impl Switch {
         self.event(id, ended);
     }
 
-    /// Returns true if one more job record may come to be; another one may be evicted for it.
-    fn has_room_for_a_job(&mut self, now: Instant, peer: PeerId) -> bool {
-        if self.jobs.len() < self.config.jobs as usize {
-            return true;
-        }
-        let silence = self.config.silence;
-        let peers = |job: &Job| job.lobby.values().map(|one| one.peer).collect();
-        let held = self.jobs.iter().map(|(id, job)| Held {
-            id: *id,
-            is_deserted: job.is_deserted(now, silence),
-            unbegun: job.term.is_none().then(|| peers(job)),
-        });
-        let Some(Evicted { id, turned_away }) = evicted(peer, held) else { return false };
+    /// A job gives its place, or its name, to another one.
+    fn evict(&mut self, evicted: Evicted<u8>) {
         let full = DropReason::SumJoinRefused(WelcomeCode::Full);
-        (0..turned_away).for_each(|_| self.counters.refuse(full));
-        self.forget(id);
-        true
+        (0..evicted.turned_away).for_each(|_| self.counters.refuse(full));
+        self.forget(evicted.id);
     }
 
     /// Removes a job with its records.

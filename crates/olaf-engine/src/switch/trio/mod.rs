@@ -32,9 +32,9 @@ use crate::event::{Event, Log, SumEvent};
 use crate::ids::{JobId, PeerId, PortId};
 use crate::keys::ConfigError;
 use crate::lanes::saturating;
-use crate::party::{Chance, Cookies, Joins, LOOKS};
+use crate::party::{Chance, LOOKS};
 use crate::report::{self, Report};
-use crate::sums::Numbers;
+use crate::sums::{Door, Numbers};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use job::Job;
@@ -53,8 +53,7 @@ pub struct Switch {
     numbers: Numbers,
     /// For the switch above.
     next_session: u32,
-    cookies: Cookies,
-    senders: Joins<u8>,
+    door: Door<u8>,
     out: Outbox,
     counters: Counters,
     events: Log,
@@ -77,9 +76,8 @@ impl Switch {
         Ok(Self {
             records: Records::new(BUCKETS, config.timer, config.threads),
             out: Outbox::of(&config),
+            door: Door::new(config.tenants.clone(), config.jobs),
             config,
-            cookies: Cookies::default(),
-            senders: Joins::default(),
             jobs: BTreeMap::new(),
             numbers: Numbers::new(epoch),
             next_session: epoch.max(1),
@@ -95,7 +93,7 @@ impl Switch {
     /// Demands that members prove their addresses: needed where a sender can write any address into its
     /// datagrams, and no keys prove it.
     pub fn demand_proofs(&mut self, mut chance: Chance) {
-        self.cookies.demand(&mut chance);
+        self.door.demand_proofs(&mut chance);
         // Sessions begin with the same number as terms did, and every worker was told of its term.
         self.next_session = self.next_session.wrapping_add(chance()).max(1);
         self.numbers.draw(chance);
@@ -160,7 +158,7 @@ impl Switch {
 
 impl Engine for Switch {
     fn comes_from(&mut self, address: crate::engine::Place) {
-        self.cookies.comes_from(address);
+        self.door.comes_from(address);
     }
 
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
