@@ -5,14 +5,17 @@
 //! |---|---|
 //! | `door` | which joins reach the membership of their job |
 //! | `eviction` | which job gives its place to a new one |
+//! | `life` | who is dead, when a generation ends because of that, when a job is forgotten |
 //! | `numbers` | the number of a generation |
 //! | `operations` | the operation that a generation begins with |
 
 mod door;
 mod eviction;
+mod life;
 mod numbers;
 pub mod operations;
 
 pub use door::{Door, Entry, Fit, Knock};
 pub use eviction::{Evicted, Held, evicted};
+pub use life::{Dead, HEARTBEAT, Look, Patience, Presence, REPEAT, SILENCE, Step};
 pub use numbers::Numbers;

@@ -2,6 +2,7 @@
 
 use crate::keys::{ConfigError, ms, ms_or_off, named};
 use crate::party::Tenants;
+use crate::sums::SILENCE;
 use crate::switch::NonFinite;
 use crate::time::BitsPerSecond;
 use core::time::Duration;
@@ -18,7 +19,7 @@ pub struct Config {
     /// Most slots of a job. Its share of the memory may allow fewer. 8,192.
     pub slots: u32,
     /// A worker that is not heard for this time, in milliseconds, while others wait for it, is dead.
-    /// 1.5 s, three signs of life.
+    /// [`SILENCE`]: 1.5 s, three heartbeats.
     #[serde(rename = "silence_ms", with = "ms")]
     pub silence: Duration,
     /// A block that is incomplete for this time, in milliseconds, ends without the missing workers,
@@ -65,7 +66,7 @@ impl Default for Config {
             memory_bytes: 256 << 20,
             jobs: 8,
             slots: 8192,
-            silence: Duration::from_millis(1500),
+            silence: SILENCE,
             deadline: None,
             non_finite: NonFinite::Pass,
             uplink: None,

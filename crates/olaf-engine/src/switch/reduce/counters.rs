@@ -21,7 +21,7 @@ pub(super) struct Sent {
     pub(super) sums_up: u64,
     /// Sums that it asked for again.
     pub(super) sums_up_again: u64,
-    /// Questions to the switch above, and signs of life.
+    /// Questions to the switch above, and heartbeats.
     pub(super) asks_up: u64,
 }
 

@@ -7,6 +7,7 @@ use crate::drop::DropReason;
 use crate::engine::Source;
 use crate::ids::{JobId, PeerId, Session};
 use crate::party::{Draws, Moved};
+use crate::sums::{Dead, Patience, Presence};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -29,6 +30,13 @@ pub(super) struct Member {
     pub(super) told_not_finite: Option<u32>,
     /// The results that it alone got.
     pub(super) draws: Draws,
+}
+
+impl Member {
+    /// The member, as far as its life goes.
+    pub(super) const fn presence(&self) -> Presence {
+        Presence { heard: self.heard, has_left: self.has_left }
+    }
 }
 
 /// How a generation ended.
@@ -300,23 +308,21 @@ impl Generation {
         first.and_then(|block| self.shapes.at(block)).map_or(next, |(operation, _)| operation)
     }
 
-    /// The silent member that others wait for, if there is one.
-    pub(super) fn dead(&self, now: Instant, silence: Duration) -> Option<u32> {
-        let is_asked_for = self.asked_in_vain.is_some_and(|at| now.since(at) < silence);
+    /// The member that others wait for in vain, if there is one.
+    pub(super) fn dead(&self, now: Instant, patience: Patience) -> Option<Dead<u32>> {
+        let is_missed =
+            self.asked_in_vain.is_some_and(|at| !patience.is_silent(now, at)) && self.is_missing();
         let first = self.pool.first_incomplete();
-        let silent = (0..)
-            .zip(&self.members)
-            .filter(|(_, member)| member.has_left || now.since(member.heard) >= silence);
-        let mut silent = silent.map(|(rank, _)| rank);
-        silent.find(|rank| {
-            let mut open = (first..).map_while(|block| self.pool.cell(block));
-            is_asked_for && (self.end.is_none() || self.has(self.first_incomplete()))
-                || open.any(|cell| cell.state() == State::Open && !cell.from().contains(*rank))
-        })
+        let lacks = |rank| {
+            let mut cells = (first..).map_while(|block| self.pool.cell(block));
+            cells.any(|cell| cell.state() == State::Open && !cell.from().contains(rank))
+        };
+        let members = (0..).zip(self.members.iter().map(Member::presence));
+        patience.dead(now, members, is_missed, lacks)
     }
 
-    /// Returns true if no member was heard for that time.
-    pub(super) fn is_deserted(&self, now: Instant, time: Duration) -> bool {
-        self.members.iter().all(|member| member.has_left || now.since(member.heard) >= time)
+    /// Returns true if an operation that the generation has is not complete.
+    fn is_missing(&self) -> bool {
+        self.end.is_none() || self.has(self.first_incomplete())
     }
 }

@@ -1,12 +1,11 @@
 //! A job: its generations, and the workers that wait for the next one.
 
-use super::generation::Generation;
+use super::generation::{Generation, Member};
 use crate::ids::{JobId, PeerId, Session};
-use crate::sums::{Held, operations};
+use crate::sums::{Dead, Held, Patience, Presence, operations};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::time::Duration;
 use olaf_wire::operations_after;
 
 /// A worker that wants to take part.
@@ -70,24 +69,38 @@ impl Job {
         }
     }
 
-    /// Returns true if nobody has been heard for that time.
-    pub(super) fn is_over(&self, now: Instant, time: Duration) -> bool {
-        self.lobby.values().all(|candidate| now.since(candidate.heard) >= time)
-            && self.generations().all(|generation| generation.is_deserted(now, time))
+    /// The members of the newest generation, as far as their lives go. Who is in the one before alone has to join
+    /// again, and waits in the lobby then.
+    pub(super) fn members(&self) -> impl Iterator<Item = Presence> + Clone {
+        self.current.iter().flat_map(|current| current.members.iter().map(Member::presence))
     }
 
-    /// Returns true if nobody who takes part now has been heard for that time.
-    pub(super) fn is_deserted(&self, now: Instant, time: Duration) -> bool {
-        self.lobby.values().all(|candidate| now.since(candidate.heard) >= time)
-            && self.current.as_ref().is_none_or(|current| current.is_deserted(now, time))
+    /// Returns true if nobody takes part or waits.
+    pub(super) fn is_deserted(&self, now: Instant, patience: Patience) -> bool {
+        let waiting = self.lobby.values();
+        let waiting = waiting.map(|one| Presence { heard: one.heard, has_left: false });
+        patience.is_deserted(now, self.members().chain(waiting))
+    }
+
+    /// Candidates that are silent wait no more.
+    pub(super) fn prune(&mut self, now: Instant, patience: Patience) {
+        self.lobby.retain(|_, candidate| !patience.is_silent(now, candidate.heard));
+    }
+
+    /// The member that others wait for in vain, with the number of its generation.
+    pub(super) fn dead(&self, now: Instant, patience: Patience) -> Option<Dead<(u32, u32)>> {
+        self.generations().find_map(|generation| {
+            let Dead { rank, reason } = generation.dead(now, patience)?;
+            Some(Dead { rank: (generation.number, rank), reason })
+        })
     }
 
     /// The job as the door looks at it.
-    pub(super) fn held(&self, id: JobId, now: Instant, silence: Duration) -> Held<JobId> {
+    pub(super) fn held(&self, id: JobId, now: Instant, patience: Patience) -> Held<JobId> {
         let waiting = || self.lobby.values().map(|candidate| candidate.peer).collect();
         Held {
             id,
-            is_deserted: self.is_over(now, silence),
+            is_deserted: self.is_deserted(now, patience),
             unbegun: self.current.is_none().then(waiting),
         }
     }
@@ -132,10 +145,10 @@ impl Job {
         now: Instant,
         session: Session,
         peer: PeerId,
-        silence: Duration,
+        patience: Patience,
     ) -> bool {
         let place = self.place_of(session);
-        place.is_some_and(|(known, heard)| known != peer && now.since(heard) < silence)
+        place.is_some_and(|(known, heard)| known != peer && !patience.is_silent(now, heard))
     }
 
     /// When its next block is overdue.
@@ -163,7 +176,7 @@ impl Job {
     }
 
     /// Returns true if the next generation can begin with the workers in the lobby.
-    pub(super) fn is_complete(&self, now: Instant, silence: Duration) -> bool {
+    pub(super) fn is_complete(&self, now: Instant, patience: Patience) -> bool {
         if self.fixed > 0 {
             return self.contributors() == self.fixed;
         }
@@ -175,7 +188,7 @@ impl Job {
             let is_dead = end.reason == olaf_wire::reduce::Reason::Dead
                 && end.culprit as usize == at
                 && member.contributors == 1;
-            !member.has_left && !is_dead && now.since(member.heard) < silence
+            !member.has_left && !is_dead && !patience.is_silent(now, member.heard)
         };
         let mut expected = (0..current.members.len()).filter(|at| is_expected(*at));
         !self.lobby.is_empty()

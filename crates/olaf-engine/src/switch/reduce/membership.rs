@@ -1,4 +1,4 @@
-//! Who takes part: joins, good-byes, silence, and the beginning and the end of generations.
+//! Who takes part: joins, leaves, and the beginning and the end of generations.
 
 use super::closing::culprit_is;
 use super::generation::{Beginning, End, Generation, Member};
@@ -38,7 +38,7 @@ impl Switch {
         };
         self.counters.joins += 1;
         let id = join.address.job;
-        let silence = self.config.silence;
+        let patience = self.patience;
         let knock = Knock {
             id,
             job: id,
@@ -48,7 +48,7 @@ impl Switch {
             workers: join.contributors.max(join.workers),
             fit: self.fit(now, &join),
         };
-        let held = self.jobs.iter().map(|(id, job)| job.held(*id, now, silence));
+        let held = self.jobs.iter().map(|(id, job)| job.held(*id, now, patience));
         let tenant = match self.door.enter(now, &knock, held) {
             Entry::ProveFirst { nonce, verdict } => {
                 self.tell_waiting(now, from.peer, &join, WelcomeCode::Waiting, nonce);
@@ -90,7 +90,7 @@ impl Switch {
         match self.jobs.get(&join.address.job) {
             None => Fit::New,
             Some(job) if job.contradicts(join.workers, join.deadline_us) => {
-                Fit::Contradicts { is_deserted: job.is_over(now, self.config.silence) }
+                Fit::Contradicts { is_deserted: job.is_deserted(now, self.patience) }
             }
             Some(_) => Fit::Agrees,
         }
@@ -114,17 +114,17 @@ impl Switch {
     ) -> Result<(), WelcomeCode> {
         let Address { job: id, session, .. } = join.address;
         let (wanted, wish) = (wanted_by(join), wish_of(join));
-        let silence = self.config.silence;
+        let patience = self.patience;
         let job = self.jobs.entry(id);
         let job = job.or_insert_with(|| Job::new(join.workers, join.deadline_us));
-        if job.fixed == 0 && job.is_deserted(now, silence) {
+        if job.fixed == 0 && job.is_deserted(now, patience) {
             job.deadline_us = join.deadline_us;
         }
         if job.fixed > 0 && wanted.is_some_and(|rank| rank >= job.fixed) {
             // No worker of the job has that rank.
             return Err(WelcomeCode::Refused);
         }
-        if job.is_elsewhere(now, session, from.peer, silence) {
+        if job.is_elsewhere(now, session, from.peer, patience) {
             return Err(WelcomeCode::Waiting);
         }
         if let Some(current) = job.current.as_mut().filter(|current| current.end.is_none()) {
@@ -135,7 +135,7 @@ impl Switch {
                 current.regroup();
                 return Err(WelcomeCode::Welcome);
             }
-            let replaced = current.replaced_by(now, from.peer, wanted, silence);
+            let replaced = current.replaced_by(now, from.peer, wanted, patience);
             let end = match (job.fixed > 0, replaced) {
                 (true, Replaced::Nobody) => return Err(WelcomeCode::Full),
                 (_, Replaced::StillAlive) => return Err(WelcomeCode::Waiting),
@@ -153,7 +153,7 @@ impl Switch {
             self.close(now, id, number, end);
         }
         let job = self.jobs.get_mut(&id).expect("it has just been there");
-        job.lobby.retain(|_, candidate| now.since(candidate.heard) < silence);
+        job.prune(now, patience);
         let is_taken = |other: &Candidate| wanted.is_some() && other.wanted == wanted;
         let others = job.lobby.iter().filter(|(known, _)| **known != session);
         let others: Vec<&Candidate> = others.map(|(_, candidate)| candidate).collect();
@@ -181,7 +181,7 @@ impl Switch {
             heard: now,
         };
         job.lobby.insert(session, candidate);
-        if self.out.above().is_none() && job.is_complete(now, silence) {
+        if self.out.above().is_none() && job.is_complete(now, patience) {
             return Ok(());
         }
         self.join_above(now, id);
@@ -248,9 +248,9 @@ impl Switch {
 
     /// Begins the job's next generation if all its workers are there.
     pub(super) fn begin_if_complete(&mut self, now: Instant, id: JobId) {
-        let silence = self.config.silence;
+        let patience = self.patience;
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        if self.out.above().is_none() && job.is_complete(now, silence) {
+        if self.out.above().is_none() && job.is_complete(now, patience) {
             self.begin(now, id, None);
         }
     }
@@ -392,7 +392,7 @@ impl Switch {
         Verdict::Absorb
     }
 
-    /// A worker that waited for the next generation says good-bye, and that generation has begun with
+    /// A worker that waited for the next generation leaves, and that generation has begun with
     /// it meanwhile. Where no piece has come yet, the others begin again without noticing.
     fn leave_newer(&mut self, now: Instant, from: Source, address: &Address) {
         let job = self.jobs.get_mut(&address.job);

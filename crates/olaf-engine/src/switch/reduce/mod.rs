@@ -30,9 +30,9 @@ use crate::engine::{Engine, Source, Transmit, Verdict, Why};
 use crate::event::{Event, Log, SumEvent};
 use crate::ids::{JobId, PeerId, PortId, Session};
 use crate::keys::ConfigError;
-use crate::party::{Chance, Deadlines, LOOKS};
+use crate::party::{Chance, Deadlines};
 use crate::report::{self, Report};
-use crate::sums::{Door, Numbers};
+use crate::sums::{Door, HEARTBEAT, Numbers, Patience};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use counters::Counters;
@@ -50,6 +50,7 @@ pub struct Switch {
     deadlines: Deadlines<JobId>,
     numbers: Numbers,
     door: Door<JobId>,
+    patience: Patience,
     out: Outbox,
     counters: Counters,
     events: Log,
@@ -71,6 +72,7 @@ impl Switch {
         Ok(Self {
             out: Outbox::of(&config),
             door: Door::new(config.tenants.clone(), config.jobs),
+            patience: Patience::new(config.silence),
             config,
             jobs: BTreeMap::new(),
             deadlines: Deadlines::default(),
@@ -267,11 +269,11 @@ impl Engine for Switch {
         self.check_deadlines(now);
         if now >= self.next_silence_check {
             self.check_silence(now);
-            self.next_silence_check = now + self.config.silence / LOOKS;
+            self.next_silence_check = self.patience.next_look(now);
         }
         if self.out.above().is_some() && now >= self.next_sign {
             self.keep_up(now);
-            self.next_sign = now + upward::SIGN_OF_LIFE;
+            self.next_sign = now + HEARTBEAT;
         }
     }
 

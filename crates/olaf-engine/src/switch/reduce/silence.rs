@@ -6,44 +6,42 @@ use super::generation::{End, Generation, Member};
 use super::job::Job;
 use crate::drop::DropReason;
 use crate::ids::{JobId, PeerId};
-use crate::party::GONE;
-use crate::sums::Evicted;
+use crate::sums::{Dead, Evicted, Look, Patience, Step};
 use crate::time::Instant;
 use alloc::vec::Vec;
-use core::time::Duration;
-use olaf_wire::reduce::{Reason, WelcomeCode};
+use olaf_wire::reduce::WelcomeCode;
 
 impl Switch {
-    /// Looks for workers that are silent while others wait for them, and for jobs without workers.
+    /// Looks for workers that are dead, and for jobs without workers.
     pub(super) fn check_silence(&mut self, now: Instant) {
-        let silence = self.config.silence;
+        let patience = self.patience;
         let jobs: Vec<JobId> = self.jobs.keys().copied().collect();
         for id in jobs {
-            let generations = self.jobs.get(&id).into_iter().flat_map(Job::generations);
-            let dead = generations.filter_map(|generation| {
-                let rank = generation.dead(now, silence)?;
-                let has_left = generation.members[rank as usize].has_left;
-                let reason = if has_left { Reason::Left } else { Reason::Dead };
-                let operation = generation.first_incomplete();
-                let culprit = Some(generation.name(rank));
-                Some((generation.number, End { operation, reason, ..culprit_is(culprit, now) }))
-            });
-            let dead: Vec<_> = dead.collect();
-            for (number, end) in dead {
-                self.close(now, id, number, end);
-            }
-            if let Some(job) = self.jobs.get_mut(&id) {
-                job.lobby.retain(|_, candidate| now.since(candidate.heard) < silence);
+            let Some(job) = self.jobs.get_mut(&id) else { continue };
+            job.prune(now, patience);
+            let look = Look {
+                lobby_is_empty: job.lobby.is_empty(),
+                // A generation above that lacks this switch ends there without its word.
+                may_go: true,
+                dead: job.dead(now, patience),
+            };
+            match patience.step(now, look, job.members()) {
+                Step::Stay => {}
+                Step::Close(dead) => self.close_without(now, id, dead),
+                Step::Forget => self.forget(id),
             }
             self.begin_if_complete(now, id);
-            let is_gone = |job: &Job| {
-                job.lobby.is_empty()
-                    && job.generations().all(|one| one.is_deserted(now, silence * GONE))
-            };
-            if self.jobs.get(&id).is_some_and(is_gone) {
-                self.forget(id);
-            }
         }
+    }
+
+    /// Ends a generation because of a member that others wait for in vain.
+    fn close_without(&mut self, now: Instant, id: JobId, dead: Dead<(u32, u32)>) {
+        let Dead { rank: (number, rank), reason } = dead;
+        let job = self.jobs.get(&id);
+        let Some(generation) = job.and_then(|job| job.known(number)) else { return };
+        let operation = generation.first_incomplete();
+        let culprit = Some(generation.name(rank));
+        self.close(now, id, number, End { operation, reason, ..culprit_is(culprit, now) });
     }
 
     /// A job gives its place, or its name, to another one.
@@ -86,11 +84,11 @@ impl Generation {
         now: Instant,
         peer: PeerId,
         wanted: Option<u32>,
-        silence: Duration,
+        patience: Patience,
     ) -> Replaced {
         // A new life at the address of an old one: the old one is over.
         let is_dead = |member: &Member| {
-            member.has_left || member.peer == peer || now.since(member.heard) >= silence
+            member.has_left || member.peer == peer || patience.is_silent(now, member.heard)
         };
         let mut ranks = (0..).zip(&self.members);
         match wanted {

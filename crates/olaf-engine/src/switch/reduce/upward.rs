@@ -1,7 +1,7 @@
 //! A lower switch's side towards the switch above: a member of the generation there.
 //!
 //! A lower switch keeps no time-out for what it sends up. Its members ask when they miss a result,
-//! and it passes on what it cannot answer. It repeats only its join, its signs of life and the end
+//! and it passes on what it cannot answer. It repeats only its join, its heartbeats and the end
 //! of a generation.
 
 use super::Switch;
@@ -14,19 +14,14 @@ use crate::drop::DropReason;
 use crate::engine::Verdict;
 use crate::event::SumEvent;
 use crate::ids::{JobId, Session};
+use crate::sums::REPEAT;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::time::Duration;
 use olaf_wire::reduce::{
     ALL, Address, Ask, BlockResult, Blocks, Closed, Join, Kind, Operator, Reason, ReducePacket,
     Want, Welcome, WelcomeCode, datagram_len,
 };
-
-/// Between two signs of life, and between two joins without news.
-pub(super) const SIGN_OF_LIFE: Duration = Duration::from_millis(250);
-/// A question for a block is passed on once in this time, however many members ask.
-const ASK_AGAIN: Duration = Duration::from_millis(2);
 
 impl Switch {
     /// A datagram from the switch above.
@@ -117,7 +112,7 @@ impl Switch {
         Ok(Verdict::Absorb)
     }
 
-    /// The switch above misses sums, or gives a sign of life.
+    /// The switch above misses sums, or sends a heartbeat.
     fn handle_want(
         &mut self,
         now: Instant,
@@ -218,9 +213,9 @@ impl Switch {
 
     /// Joins the generation above for the workers in the lobby.
     pub(super) fn join_above(&mut self, now: Instant, id: JobId) {
-        let silence = self.config.silence;
+        let patience = self.patience;
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        let is_ready = job.fixed > 0 && !job.lobby.is_empty() || job.is_complete(now, silence);
+        let is_ready = job.fixed > 0 && !job.lobby.is_empty() || job.is_complete(now, patience);
         let is_open = job.current.as_ref().is_some_and(|current| current.end.is_none());
         if !is_ready || is_open {
             return;
@@ -259,9 +254,9 @@ impl Switch {
         self.out.tell_above(now, Message::Join(join));
     }
 
-    /// Repeats what must not get lost, gives signs of life, and notices that there is none above.
+    /// Repeats what must not get lost, sends heartbeats, and notices that there is none above.
     pub(super) fn keep_up(&mut self, now: Instant) {
-        let silence = self.config.silence;
+        let patience = self.patience;
         let ids: Vec<JobId> = self.jobs.keys().copied().collect();
         for id in ids {
             self.join_above(now, id);
@@ -272,7 +267,7 @@ impl Switch {
                 let Some(above) = &generation.above else { continue };
                 let address = above_address(id, above);
                 match generation.end {
-                    None if heard.is_some_and(|heard| now.since(heard) >= silence) => {
+                    None if heard.is_some_and(|heard| patience.is_silent(now, heard)) => {
                         silent.push((generation.number, generation.first_without_result()));
                     }
                     Some(_) if !above.is_closed => {
@@ -350,7 +345,7 @@ pub(super) fn ask_above(
     let Some(above) = &mut generation.above else { return };
     for block in blocks.iter() {
         let last = above.asked.get(&block);
-        if last.is_some_and(|last| now.since(*last) < ASK_AGAIN) {
+        if last.is_some_and(|last| now.since(*last) < REPEAT) {
             blocks.mask &= !(1 << (block - blocks.first));
         } else {
             above.asked.insert(block, now);
@@ -365,7 +360,7 @@ pub(super) fn ask_above(
     out.tell_above(now, Message::Ask(Ask { address, operation, blocks, holds, sent_at_us }));
 }
 
-/// Tells the switch above which results all members hold: a sign of life too.
+/// Tells the switch above which results all members hold: a heartbeat too.
 pub(super) fn acknowledge(out: &mut Outbox, now: Instant, generation: &mut Generation) {
     let holds = generation.pool.min_holds().min(generation.shapes.next().1);
     let operation = generation.shapes.next().0.saturating_sub(1);
