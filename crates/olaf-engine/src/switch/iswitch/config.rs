@@ -3,6 +3,7 @@
 use crate::blocks::by_index::MAX_SLOTS;
 use crate::keys::{ConfigError, ms, named};
 use crate::party::Tenants;
+use crate::sums::SILENCE;
 use crate::switch::NonFinite;
 use crate::time::BitsPerSecond;
 use core::time::Duration;
@@ -22,7 +23,7 @@ pub struct Config {
     /// Most places for packets of a job, two cells each. Its share of the memory may allow fewer. 1,024.
     pub slots: u32,
     /// A worker that is not heard for this time, in milliseconds, while others wait for it, is dead.
-    /// 1.5 s, three signs of life.
+    /// [`SILENCE`]: 1.5 s, three heartbeats.
     #[serde(rename = "silence_ms", with = "ms")]
     pub silence: Duration,
     /// What becomes of a data packet with a NaN or an infinity. `pass`, as the paper's accelerator does. A refused
@@ -58,7 +59,7 @@ impl Default for Config {
             memory_bytes: 256 << 20,
             jobs: 8,
             slots: 1024,
-            silence: Duration::from_millis(1500),
+            silence: SILENCE,
             non_finite: NonFinite::Pass,
             tells_numbered: true,
             uplink: None,

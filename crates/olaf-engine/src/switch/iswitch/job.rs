@@ -5,12 +5,11 @@ use super::vectors::Vectors;
 use crate::blocks::ByIndex;
 use crate::ids::{JobId, PeerId, Session};
 use crate::party::{Draws, Moved};
-use crate::sums::{Held, operations};
+use crate::sums::{Held, Patience, Presence, operations};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::time::Duration;
 use olaf_wire::iswitch::{ANY, Sender};
 use olaf_wire::operations_after;
 use olaf_wire::reduce::Reason;
@@ -44,6 +43,13 @@ pub(super) struct Member {
     pub(super) has_left: bool,
     /// The results that it alone got.
     pub(super) draws: Draws,
+}
+
+impl Member {
+    /// The member, as far as its life goes.
+    pub(super) const fn presence(&self) -> Presence {
+        Presence { heard: self.heard, has_left: self.has_left }
+    }
 }
 
 /// How a generation ends.
@@ -144,19 +150,24 @@ impl Job {
         each.fold(0, u32::saturating_add)
     }
 
-    /// Returns true if nobody has been heard for that time.
-    pub(super) fn is_deserted(&self, now: Instant, time: Duration) -> bool {
-        let mut members = self.current.iter().flat_map(|current| &current.members);
-        members.all(|member| member.has_left || now.since(member.heard) >= time)
-            && self.lobby.values().all(|candidate| now.since(candidate.heard) >= time)
+    /// The members of the newest generation, as far as their lives go.
+    pub(super) fn members(&self) -> impl Iterator<Item = Presence> + Clone {
+        self.current.iter().flat_map(|current| current.members.iter().map(Member::presence))
+    }
+
+    /// Returns true if nobody takes part or waits.
+    pub(super) fn is_deserted(&self, now: Instant, patience: Patience) -> bool {
+        let waiting = self.lobby.values();
+        let waiting = waiting.map(|one| Presence { heard: one.heard, has_left: false });
+        patience.is_deserted(now, self.members().chain(waiting))
     }
 
     /// The job as the door looks at it.
-    pub(super) fn held(&self, id: JobId, now: Instant, silence: Duration) -> Held<JobId> {
+    pub(super) fn held(&self, id: JobId, now: Instant, patience: Patience) -> Held<JobId> {
         let waiting = || self.lobby.values().map(|candidate| candidate.peer).collect();
         Held {
             id,
-            is_deserted: self.is_deserted(now, silence),
+            is_deserted: self.is_deserted(now, patience),
             unbegun: self.current.is_none().then(waiting),
         }
     }
@@ -203,8 +214,8 @@ impl Job {
             });
         }
         let mut free = (0..self.workers).filter(|rank| !taken.contains(rank));
-        let strangers = members.iter_mut().filter(|member| member.rank == ANY);
-        for member in strangers.filter(|member| member.sender == Sender::Worker) {
+        let without = members.iter_mut().filter(|member| member.rank == ANY);
+        for member in without.filter(|member| member.sender == Sender::Worker) {
             member.rank = free.next().unwrap_or(ANY);
         }
         members.sort_by_key(|member| (member.rank, member.id));

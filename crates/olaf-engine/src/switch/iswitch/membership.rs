@@ -9,7 +9,6 @@ use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
 use crate::event::SumEvent;
 use crate::ids::{JobId, PeerId, Session};
-use crate::party::GONE;
 use crate::sums::{Entry, Evicted, Fit, Knock};
 use crate::time::Instant;
 use olaf_wire::iswitch::{
@@ -27,7 +26,7 @@ impl Switch {
     }
 
     pub(super) fn handle_join(&mut self, now: Instant, from: Source, join: &Join) -> Verdict {
-        let silence = self.config.silence;
+        let patience = self.patience;
         let knock = Knock {
             id: join.job,
             job: join.job,
@@ -37,7 +36,7 @@ impl Switch {
             workers: join.workers,
             fit: self.fit(now, join),
         };
-        let held = self.jobs.iter().map(|(id, job)| job.held(*id, now, silence));
+        let held = self.jobs.iter().map(|(id, job)| job.held(*id, now, patience));
         match self.door.enter(now, &knock, held) {
             Entry::ProveFirst { nonce, verdict } => {
                 self.answer_join(now, from.peer, join, Outcome::Waiting, nonce);
@@ -71,7 +70,7 @@ impl Switch {
         match self.jobs.get(&join.job) {
             None => Fit::New,
             Some(job) if job.workers != join.workers => {
-                Fit::Contradicts { is_deserted: job.is_deserted(now, self.config.silence) }
+                Fit::Contradicts { is_deserted: job.is_deserted(now, self.patience) }
             }
             Some(_) => Fit::Agrees,
         }
@@ -322,7 +321,6 @@ impl Switch {
             None if was_waiting => {}
             None => return Verdict::Drop(DropReason::NotAMember),
         }
-        self.drop_if_deserted(now, leave.job);
         Verdict::Absorb
     }
 
@@ -381,7 +379,7 @@ impl Switch {
         }
     }
 
-    /// Tells a stranger that its generation is not known here.
+    /// Tells a sender that its generation is not known here.
     pub(super) fn halt_unknown(&mut self, now: Instant, peer: PeerId, generation: u8) {
         let halt = Halt { generation, reason: Reason::Unknown, culprit: ANY, index: 0 };
         self.out.tell(now, peer, Control::Halt(halt));
@@ -400,18 +398,7 @@ impl Switch {
         self.out.tell(now, peer, Control::Ack(ack));
     }
 
-    /// Forgets a job that has nobody left. Its workers may come back to it for some time, if the path was cut.
-    pub(super) fn drop_if_deserted(&mut self, now: Instant, id: JobId) {
-        let patience = self.config.silence * GONE;
-        let Some(job) = self.jobs.get(&id) else { return };
-        // The switch above has to hear first that a generation ends.
-        let may_go = self.out.above().is_none() || !job.is_open();
-        if may_go && job.lobby.is_empty() && job.is_deserted(now, patience) {
-            self.forget_job(id);
-        }
-    }
-
-    fn forget_job(&mut self, id: JobId) {
+    pub(super) fn forget_job(&mut self, id: JobId) {
         if let Some(current) = self.jobs.remove(&id).and_then(|job| job.current) {
             self.forget(&current);
         }

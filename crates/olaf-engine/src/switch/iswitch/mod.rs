@@ -37,9 +37,9 @@ use crate::engine::{Engine, Source, Transmit, Verdict, Why};
 use crate::event::{Event, Log};
 use crate::ids::{JobId, PeerId, PortId, Session};
 use crate::keys::ConfigError;
-use crate::party::{Chance, LOOKS};
+use crate::party::Chance;
 use crate::report::{self, Report};
-use crate::sums::Door;
+use crate::sums::{Door, HEARTBEAT, Patience};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use counters::Counters;
@@ -68,6 +68,7 @@ pub struct Switch {
     /// Most floats of a packet to the switch above.
     uplink_floats: u32,
     door: Door<JobId>,
+    patience: Patience,
     /// Peers whose regular traffic goes up, and to whom.
     passes_on: BTreeMap<PeerId, PeerId>,
     out: Outbox,
@@ -88,6 +89,7 @@ impl Switch {
         Ok(Self {
             out: Outbox::of(&config),
             door: Door::new(config.tenants.clone(), config.jobs),
+            patience: Patience::new(config.silence),
             config,
             passes_on: BTreeMap::new(),
             jobs: BTreeMap::new(),
@@ -188,7 +190,7 @@ impl Switch {
         (reason, culprit): (Reason, u32),
     ) -> Verdict {
         if action == Action::Reset && !self.seats.contains_key(&(from.peer, generation)) {
-            // A Halt would be four times as long as the Reset of a stranger.
+            // A Halt would be four times as long as the Reset that anybody can send.
             return Verdict::Drop(DropReason::UnknownGeneration);
         }
         let (id, member) = match self.member(now, from.peer, generation) {
@@ -314,11 +316,11 @@ impl Engine for Switch {
         self.events.at(now);
         if now >= self.next_silence_check {
             self.check_silence(now);
-            self.next_silence_check = now + self.config.silence / LOOKS;
+            self.next_silence_check = self.patience.next_look(now);
         }
         if self.out.above().is_some() && now >= self.next_sign {
             self.keep_up(now);
-            self.next_sign = now + upward::SIGN_OF_LIFE;
+            self.next_sign = now + HEARTBEAT;
         }
     }
 
@@ -343,7 +345,7 @@ impl Engine for Switch {
         report::walk(&self.statistics(now), to);
     }
 
-    /// Joins and good-byes name their job. The printed formats have no room for it in other packets:
+    /// Joins and leaves name their job. The printed formats have no room for it in other packets:
     /// these are of the job that the party at this address is in.
     fn job_of(&self, at: Source, message: &[u8]) -> Option<u32> {
         let (named, generation) = match at.class.dscp() {

@@ -1,9 +1,10 @@
 //! Members and the switch above that are silent.
 
 use super::Switch;
-use super::job::{End, Member};
+use super::job::{End, Job};
 use crate::blocks::by_index::State;
 use crate::ids::JobId;
+use crate::sums::{Dead, Look, Patience, Step};
 use crate::time::Instant;
 use alloc::vec::Vec;
 use olaf_wire::iswitch::{ANY, Sender};
@@ -11,42 +12,58 @@ use olaf_wire::reduce::Reason;
 
 impl Switch {
     pub(super) fn check_silence(&mut self, now: Instant) {
-        let silence = self.config.silence;
+        let patience = self.patience;
+        let has_above = self.out.above().is_some();
         let ids: Vec<JobId> = self.jobs.keys().copied().collect();
         for id in ids {
             let job = self.jobs.get_mut(&id).expect("its key is here");
             let lobby = job.lobby.len();
-            job.lobby.retain(|_, candidate| now.since(candidate.heard) <= silence);
+            job.prune(now, patience);
             let is_fewer = job.lobby.len() < lobby;
-            if let Some((reason, culprit)) = self.dead_member(now, id) {
-                self.close(now, id, reason, culprit);
+            let look = Look {
+                lobby_is_empty: job.lobby.is_empty(),
+                // The switch above has to hear first that a generation ends: it waits for all workers of this one.
+                may_go: !has_above || !job.is_open(),
+                dead: self.dead(now, id),
+            };
+            match patience.step(now, look, self.jobs[&id].members()) {
+                Step::Stay => {}
+                Step::Close(dead) => self.close(now, id, dead.reason, dead.rank),
+                Step::Forget => {
+                    self.forget_job(id);
+                    continue;
+                }
             }
             self.check_above(now, id);
             if is_fewer {
+                // A lower switch stands for fewer workers than it told the switch above.
                 self.lobby_changed(now, id);
             }
-            self.drop_if_deserted(now, id);
         }
     }
 
-    /// The first member that is silent while others wait for it. A lower switch does not see who waits at other
-    /// switches: there three times the silence is allowed where nobody waits here.
-    fn dead_member(&self, now: Instant, id: JobId) -> Option<(Reason, u32)> {
+    /// The first member that is dead, by its rank. A data packet does not say whose packets its sender lacks: any sum that
+    /// is not complete waits for any silent member.
+    fn dead(&self, now: Instant, id: JobId) -> Option<Dead<u32>> {
         let job = self.jobs.get(&id)?;
         let current = job.current.as_ref().filter(|current| current.end.is_none())?;
         let first = current.table.first_incomplete();
         let is_open = current.table.cell(first).is_some_and(|cell| cell.state() == State::Open);
         let is_open = is_open || current.table.open() > 0 || current.table.is_blocked();
-        let waits = is_open || !job.lobby.is_empty();
-        if !waits && self.out.above().is_none() {
+        let patience = if is_open || !job.lobby.is_empty() {
+            self.patience
+        } else if self.out.above().is_some() {
+            // Workers at other switches may wait, and no message says so.
+            Patience::new(self.config.silence * 3)
+        } else {
             return None;
-        }
-        let patience = self.config.silence * if waits { 1 } else { 3 };
-        let is_silent = |member: &&Member| now.since(member.heard) > patience;
-        let dead = current.members.iter().find(is_silent)?;
-        // A switch below has several workers: none of them is to blame.
-        let culprit = if dead.sender == Sender::Worker { dead.rank } else { ANY };
-        Some((Reason::Dead, culprit))
+        };
+        let members = current.members.iter().map(|member| {
+            // A switch below has several workers: none of them is to blame.
+            let culprit = if member.sender == Sender::Worker { member.rank } else { ANY };
+            (culprit, member.presence())
+        });
+        patience.dead(now, members, true, |_| false)
     }
 
     /// Ends a generation whose switch above is silent.
@@ -55,11 +72,18 @@ impl Switch {
             return;
         }
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        let is_silent =
-            job.upward.waiting_since.is_some_and(|since| now.since(since) > self.config.silence);
+        let since = job.upward.waiting_since;
+        let is_silent = since.is_some_and(|since| self.patience.is_silent(now, since));
         let Some(current) = job.current.as_ref().filter(|_| is_silent) else { return };
         let index = current.table.first_incomplete();
         job.upward.waiting_since = None;
         self.close_at(now, id, End { index, reason: Reason::SwitchSilent, culprit: ANY });
+    }
+}
+
+impl Job {
+    /// Candidates that are silent wait no more.
+    pub(super) fn prune(&mut self, now: Instant, patience: Patience) {
+        self.lobby.retain(|_, candidate| !patience.is_silent(now, candidate.heard));
     }
 }

@@ -8,15 +8,10 @@ use crate::engine::Verdict;
 use crate::ids::JobId;
 use crate::time::Instant;
 use alloc::vec::Vec;
-use core::time::Duration;
 use olaf_wire::iswitch::{
     ANY, Ack, Action, Control, DataPacket, Halt, Join, Outcome, Packets, Sender,
 };
 use olaf_wire::reduce::Reason;
-
-/// The switch gives a sign of life to the switch above in this interval, and repeats messages without an
-/// answer.
-pub(super) const SIGN_OF_LIFE: Duration = Duration::from_millis(250);
 
 impl Switch {
     /// Asks the switch above to begin a generation with the workers here.
@@ -82,7 +77,7 @@ impl Switch {
         self.out.tell_above(now, Message::Control(message));
     }
 
-    /// Signs of life, and what is repeated until the switch above answers.
+    /// Heartbeats, and what is repeated until the switch above answers.
     pub(super) fn keep_up(&mut self, now: Instant) {
         let ids: Vec<JobId> = self.jobs.keys().copied().collect();
         for id in ids {
