@@ -3,6 +3,7 @@
 use crate::blocks::records;
 use crate::keys::{ConfigError, ms, ms_or_off};
 use crate::party::Tenants;
+use crate::sums::SILENCE;
 use crate::time::BitsPerSecond;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -42,7 +43,7 @@ pub struct Config {
     #[serde(rename = "permanent_after_ms", with = "ms")]
     pub permanent_after: Duration,
     /// A worker that is not heard for this time, in milliseconds, while a block without a time-out
-    /// waits for it, is dead. 1.5 s, three signs of life.
+    /// waits for it, is dead. [`SILENCE`]: 1.5 s, three heartbeats.
     #[serde(rename = "silence_ms", with = "ms")]
     pub silence: Duration,
     /// Rate of the link towards the switch above, bits of UDP payload per second. Off: the system's
@@ -71,7 +72,7 @@ impl Default for Config {
             deadline: None,
             straggler_check: Duration::from_millis(500),
             permanent_after: Duration::from_secs(1),
-            silence: Duration::from_millis(1500),
+            silence: SILENCE,
             uplink: None,
             downlink: None,
             downlink_limit: 65_536,

@@ -2,11 +2,10 @@
 
 use crate::ids::{PeerId, Session};
 use crate::party::Draws;
-use crate::sums::Held;
+use crate::sums::{Held, Patience, Presence};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
-use core::time::Duration;
 use olaf_wire::trio::{Closed, Hello, Straggling, Welcome};
 
 /// Generations that a worker may have begun without a piece of them having come here.
@@ -42,6 +41,13 @@ pub(super) struct Member {
     /// The results that it alone got.
     pub(super) draws: Draws,
     pub(super) has_left: bool,
+}
+
+impl Member {
+    /// The member, as far as its life goes.
+    pub(super) const fn presence(&self) -> Presence {
+        Presence { heard: self.heard, has_left: self.has_left }
+    }
 }
 
 /// The time in which a job has the same workers.
@@ -114,30 +120,34 @@ impl Job {
         self.lobby.values().map(|candidate| u32::from(candidate.hello.sources)).sum()
     }
 
-    /// Returns true if nobody has been heard for that time.
-    pub(super) fn is_deserted(&self, now: Instant, time: Duration) -> bool {
-        let waiting = self.lobby.values().map(|one| one.heard);
-        let members = self.term.iter().flat_map(|term| term.members.values());
-        let mut all = waiting.chain(members.map(|member| member.heard));
-        all.all(|heard| now.since(heard) >= time)
+    /// The members of the newest term, as far as their lives go.
+    pub(super) fn members(&self) -> impl Iterator<Item = Presence> + Clone {
+        self.term.iter().flat_map(|term| term.members.values().map(Member::presence))
+    }
+
+    /// Returns true if nobody takes part or waits.
+    pub(super) fn is_deserted(&self, now: Instant, patience: Patience) -> bool {
+        let waiting = self.lobby.values();
+        let waiting = waiting.map(|one| Presence { heard: one.heard, has_left: false });
+        patience.is_deserted(now, self.members().chain(waiting))
     }
 
     /// The job as the door looks at it.
-    pub(super) fn held(&self, id: u8, now: Instant, silence: Duration) -> Held<u8> {
+    pub(super) fn held(&self, id: u8, now: Instant, patience: Patience) -> Held<u8> {
         let waiting = || self.lobby.values().map(|candidate| candidate.peer).collect();
         Held {
             id,
-            is_deserted: self.is_deserted(now, silence),
+            is_deserted: self.is_deserted(now, patience),
             unbegun: self.term.is_none().then(waiting),
         }
     }
 
     /// Returns true if somebody at another address is in the job, and lives.
-    pub(super) fn has_others(&self, now: Instant, peer: PeerId, silence: Duration) -> bool {
+    pub(super) fn has_others(&self, now: Instant, peer: PeerId, patience: Patience) -> bool {
         let waiting = self.lobby.values().map(|one| (one.peer, one.heard));
         let open = self.term.iter().filter(|term| term.closed.is_none());
         let members = open.flat_map(|term| term.members.values()).map(|one| (one.peer, one.heard));
-        waiting.chain(members).any(|(at, heard)| at != peer && now.since(heard) < silence)
+        waiting.chain(members).any(|(at, heard)| at != peer && !patience.is_silent(now, heard))
     }
 
     /// The term, while it lasts.

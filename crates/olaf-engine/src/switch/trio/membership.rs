@@ -11,8 +11,8 @@ use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
 use crate::event::SumEvent;
 use crate::ids::{JobId, Session};
-use crate::party::{Draws, GONE};
-use crate::sums::{Entry, Evicted, Fit, Knock};
+use crate::party::Draws;
+use crate::sums::{Dead, Entry, Evicted, Fit, Knock, Look, Step};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -34,7 +34,7 @@ impl Switch {
     ) -> Result<Verdict, Refusal> {
         let hello = Hello::parse(packet)?;
         self.counters.hellos += 1;
-        let silence = self.config.silence;
+        let patience = self.patience;
         let knock = Knock {
             id: hello.job,
             job: JobId(hello.job.into()),
@@ -44,7 +44,7 @@ impl Switch {
             workers: hello.workers.into(),
             fit: self.fit(now, &hello),
         };
-        let held = self.jobs.iter().map(|(id, job)| job.held(*id, now, silence));
+        let held = self.jobs.iter().map(|(id, job)| job.held(*id, now, patience));
         match self.door.enter(now, &knock, held) {
             Entry::ProveFirst { nonce, verdict } => {
                 self.answer_with(now, from, &hello, WelcomeCode::Waiting, 0, nonce);
@@ -67,7 +67,7 @@ impl Switch {
         });
         job.workers = hello.workers;
         if !self.config.agree(job.timeout_ms, hello.timeout_ms) {
-            if job.has_others(now, from.peer, self.config.silence) {
+            if job.has_others(now, from.peer, patience) {
                 return Ok(self.turn_away(now, from, &hello, WelcomeCode::Refused));
             }
             job.timeout_ms = hello.timeout_ms;
@@ -85,7 +85,7 @@ impl Switch {
     /// another number of workers from now on.
     fn fit(&self, now: Instant, hello: &Hello) -> Fit {
         let Some(job) = self.jobs.get(&hello.job) else { return Fit::New };
-        let is_deserted = job.is_deserted(now, self.config.silence);
+        let is_deserted = job.is_deserted(now, self.patience);
         let is_in_use = job.has_open_term() || !job.lobby.is_empty();
         match job.workers == hello.workers {
             false if is_deserted || is_in_use => Fit::Contradicts { is_deserted },
@@ -95,7 +95,7 @@ impl Switch {
 
     /// A hello while a term lasts: whether its sender takes the place of a member, and the term ends.
     fn replaces_a_member(&mut self, now: Instant, from: Source, hello: &Hello) -> bool {
-        let silence = self.config.silence;
+        let patience = self.patience;
         let Some(job) = self.jobs.get_mut(&hello.job) else { return true };
         let workers = job.workers;
         let Some(term) = job.open_term() else { return true };
@@ -103,7 +103,7 @@ impl Switch {
         let itself = term.members.iter_mut().find(|(_, one)| one.session == hello.session);
         if let Some((source, member)) = itself {
             let source = *source;
-            if member.peer != from.peer && now.since(member.heard) < silence {
+            if member.peer != from.peer && !patience.is_silent(now, member.heard) {
                 // A session is no secret: a worker that lives keeps its place.
                 self.answer(now, from, hello, WelcomeCode::Waiting, workers);
                 return false;
@@ -125,7 +125,7 @@ impl Switch {
             return true;
         }
         // Anybody may want a worker's `src_id`: a worker that lives keeps it.
-        let gives_way = |one: &Member| one.peer == from.peer || now.since(one.heard) >= silence;
+        let gives_way = |one: &Member| one.peer == from.peer || patience.is_silent(now, one.heard);
         let given = term.members.iter().filter(|(_, one)| gives_way(one));
         let replaced = given.map(|(source, _)| *source).min_by_key(|one| *one != hello.source);
         if let Some(source) = replaced {
@@ -141,14 +141,14 @@ impl Switch {
 
     /// Puts a candidate into the lobby, and begins the term once all are there.
     fn wait(&mut self, now: Instant, from: Source, hello: &Hello) {
-        let silence = self.config.silence;
+        let patience = self.patience;
         let Some(job) = self.jobs.get_mut(&hello.job) else { return };
         let session = hello.session.0;
         // An earlier life of the same worker, and those that have not been heard again.
         job.lobby.retain(|known, candidate| {
             let is_same_place = candidate.peer == from.peer
                 || hello.source != ANY && candidate.hello.source == hello.source;
-            *known == session || !is_same_place && now.since(candidate.heard) < silence
+            *known == session || !is_same_place && !patience.is_silent(now, candidate.heard)
         });
         let others = job.lobby.iter().filter(|(known, _)| **known != session);
         let others: u32 = others.map(|(_, one)| u32::from(one.hello.sources)).sum();
@@ -229,7 +229,7 @@ impl Switch {
         self.event(id, SumEvent::GenerationBegan { generation: number, workers });
     }
 
-    /// A good-bye.
+    /// A worker leaves, or a lower switch ends its term.
     pub(super) fn handle_leave(
         &mut self,
         now: Instant,
@@ -241,7 +241,7 @@ impl Switch {
             return Ok(Verdict::Drop(DropReason::UnknownJob));
         };
         self.counters.leaves += 1;
-        // A session is no secret: a good-bye counts from the worker's own address alone.
+        // A session is no secret: a leave counts from the worker's own address alone.
         if let Some(candidate) = job.lobby.get(&leave.session.0) {
             if candidate.peer != from.peer {
                 return Ok(Verdict::Drop(DropReason::WrongSender));
@@ -371,41 +371,39 @@ impl Switch {
 
     /// Ends terms whose workers have died, and forgets jobs without workers.
     pub(super) fn check_silence(&mut self, now: Instant) {
-        let silence = self.config.silence;
+        let patience = self.patience;
         let ids: Vec<u8> = self.jobs.keys().copied().collect();
         for id in ids {
             let Some(job) = self.jobs.get_mut(&id) else { continue };
-            job.lobby.retain(|_, candidate| now.since(candidate.heard) < silence);
-            let lobby_is_empty = job.lobby.is_empty();
-            let Some(term) = &job.term else {
-                if lobby_is_empty {
-                    self.forget(id);
-                }
-                continue;
+            job.lobby.retain(|_, candidate| !patience.is_silent(now, candidate.heard));
+            let look = Look {
+                lobby_is_empty: job.lobby.is_empty(),
+                // The switch above has to hear first that a term ends: it waits for all workers of this one.
+                may_go: self.out.above().is_none() || !job.has_open_term(),
+                dead: self.dead(now, id),
             };
-            let is_silent = |member: &Member| now.since(member.heard) >= silence;
-            let lacking = self.records.lacking(id);
-            let dead = term.members.iter().find(|(source, member)| {
-                term.visits == 0 && is_silent(member) && lacking.contains(**source)
-            });
-            let dead = dead.map(|(source, _)| *source);
-            let are_all_silent = term.members.values().all(is_silent);
-            let is_closed = term.closed.is_some();
-            // The switch above has to hear first that a term ends. It waits for all of this switch's workers.
-            let is_over_above = are_all_silent && term.above.is_some() && !is_closed;
-            let may_go = is_closed || term.above.is_none();
-            // Workers may come back to their term for some time, if the path was cut. Who gives an operation up has
-            // left, too, and joins again at once.
-            let have_all_left = term.members.values().all(|member| member.has_left);
-            let patience = silence * if have_all_left { 1 } else { GONE };
-            if may_go && lobby_is_empty && job.is_deserted(now, patience) {
-                self.forget(id);
-            } else if is_over_above {
-                self.close(now, id, Reason::Dead, None);
-            } else if dead.is_some() {
-                self.close(now, id, Reason::Dead, dead);
+            match patience.step(now, look, self.jobs[&id].members()) {
+                Step::Stay => {}
+                Step::Close(dead) => self.close(now, id, dead.reason, dead.rank),
+                Step::Forget => self.forget(id),
             }
         }
+    }
+
+    /// The first member that is dead.
+    fn dead(&self, now: Instant, id: u8) -> Option<Dead<Option<u8>>> {
+        let term = self.jobs.get(&id)?.term.as_ref().filter(|term| term.closed.is_none())?;
+        let lacking = self.records.lacking(id);
+        // Blocks of a job with a time-out go without a straggler.
+        let lacks = |source: Option<u8>| {
+            term.visits == 0 && source.is_some_and(|source| lacking.contains(source))
+        };
+        let members = || term.members.values().map(Member::presence);
+        let numbered = term.members.keys().copied().map(Some).zip(members());
+        let dead = self.patience.dead(now, numbered, false, lacks);
+        // Workers at other switches may wait, and no message says so.
+        let is_over_here = term.above.is_some() && self.patience.is_deserted(now, members());
+        dead.or_else(|| is_over_here.then_some(Dead { rank: None, reason: Reason::Dead }))
     }
 }
 

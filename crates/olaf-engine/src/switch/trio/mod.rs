@@ -32,9 +32,9 @@ use crate::event::{Event, Log, SumEvent};
 use crate::ids::{JobId, PeerId, PortId};
 use crate::keys::ConfigError;
 use crate::lanes::saturating;
-use crate::party::{Chance, LOOKS};
+use crate::party::Chance;
 use crate::report::{self, Report};
-use crate::sums::{Door, Numbers};
+use crate::sums::{Door, HEARTBEAT, Numbers, Patience};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use job::Job;
@@ -54,6 +54,7 @@ pub struct Switch {
     /// For the switch above.
     next_session: u32,
     door: Door<u8>,
+    patience: Patience,
     out: Outbox,
     counters: Counters,
     events: Log,
@@ -77,6 +78,7 @@ impl Switch {
             records: Records::new(BUCKETS, config.timer, config.threads),
             out: Outbox::of(&config),
             door: Door::new(config.tenants.clone(), config.jobs),
+            patience: Patience::new(config.silence),
             config,
             jobs: BTreeMap::new(),
             numbers: Numbers::new(epoch),
@@ -239,11 +241,11 @@ impl Engine for Switch {
         }
         if now >= self.next_silence_check {
             self.check_silence(now);
-            self.next_silence_check = now + self.config.silence / LOOKS;
+            self.next_silence_check = self.patience.next_look(now);
         }
         if self.out.above().is_some() && now >= self.next_sign {
             self.keep_up(now);
-            self.next_sign = now + upward::SIGN_OF_LIFE;
+            self.next_sign = now + HEARTBEAT;
         }
     }
 

@@ -10,9 +10,9 @@ use super::outbox::Message;
 use crate::blocks::records::{Key, Piece, State};
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
+use crate::sums::REPEAT;
 use crate::time::Instant;
 use alloc::vec::Vec;
-use core::time::Duration;
 use olaf_wire::Refusal;
 use olaf_wire::reduce::{Reason, WelcomeCode};
 use olaf_wire::trio::{
@@ -20,10 +20,6 @@ use olaf_wire::trio::{
     datagram_len,
 };
 
-/// Between two signs of life, and between two hellos without news.
-pub(super) const SIGN_OF_LIFE: Duration = Duration::from_millis(250);
-/// A sum is sent up again once in this time, however many workers ask for its result.
-const AGAIN: Duration = Duration::from_millis(2);
 /// The switch remembers for this many sums when it sent them again.
 const MOST_AGAIN: usize = 4096;
 
@@ -56,7 +52,7 @@ impl Switch {
             self.risen_again.clear();
         }
         let last = self.risen_again.insert(key, now);
-        if let Some(last) = last.filter(|last| now.since(*last) < AGAIN) {
+        if let Some(last) = last.filter(|last| now.since(*last) < REPEAT) {
             self.risen_again.insert(key, last);
             return;
         }
@@ -251,7 +247,7 @@ impl Switch {
         }
     }
 
-    /// Tells the switch above what all members hold: a sign of life too.
+    /// Tells the switch above what all members hold: a heartbeat too.
     fn acknowledge(&mut self, now: Instant, id: u8) {
         let Some(held) = self.records.held_by_all(id) else { return };
         let Some(term) = self.jobs.get_mut(&id).and_then(|job| job.term.as_mut()) else { return };
@@ -273,14 +269,14 @@ impl Switch {
         self.out.tell_above(now, Message::Ask(ask));
     }
 
-    /// Repeats what must not get lost, gives signs of life, and notices that there is none above.
+    /// Repeats what must not get lost, sends heartbeats, and notices that there is none above.
     pub(super) fn keep_up(&mut self, now: Instant) {
-        let silence = self.config.silence;
+        let patience = self.patience;
         let ids: Vec<u8> = self.jobs.keys().copied().collect();
         for id in ids {
             self.join_above(now, id);
             let Some(job) = self.jobs.get_mut(&id) else { continue };
-            let is_silent = job.heard_above.is_some_and(|heard| now.since(heard) >= silence);
+            let is_silent = job.heard_above.is_some_and(|heard| patience.is_silent(now, heard));
             let Some(term) = Job::open_term(job) else { continue };
             let leaves = term.above.as_ref().and_then(|above| above.leaves);
             let (number, first) = (term.number, term.first);
