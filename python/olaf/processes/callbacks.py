@@ -9,6 +9,7 @@ an active exception"), although everything was done.
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -65,6 +66,16 @@ def wait(timeout_s: float) -> bool:
     with _changed:
         return _changed.wait_for(lambda: not _under_way, timeout_s)
 
+
+def _forked() -> None:
+    """In a child that was forked: no callback of its parent runs here."""
+    global _changed  # noqa: PLW0603
+    _changed = threading.Condition()
+    _under_way.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 # Python calls this while daemon threads still run.
 atexit.register(wait, EXIT_WAIT_S)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, ca
 
 from olaf.files.keyfile import with_key
 from olaf.memory.views import View, view_of
-from olaf.processes import callbacks
+from olaf.processes import callbacks, forking
 from olaf.sums import protocols
 
 if TYPE_CHECKING:
@@ -130,7 +130,8 @@ class SumConnection:
     """A worker in a job of sums. `connect_sum` makes it; a context manager that leaves at its end.
 
     Any thread may call any method. Operations that several threads begin must begin in the same
-    order at every worker.
+    order at every worker. The connection belongs to its process: in a child that was forked it
+    raises RuntimeError, and `close` does nothing.
     """
 
     def __init__(
@@ -149,6 +150,20 @@ class SumConnection:
         self._told: dict[int, Callable[[], None]] = {}
         self._tellers: set[threading.Thread] = set()
         self._resting = 0
+        self._inert: forking.Inert | None = None
+        forking.register(self)
+
+    def forked(self) -> None:
+        """In a child that was forked: the connection stays with its parent."""
+        forking.abandon(self._client)
+        self._inert = forking.Inert()
+        self._client = cast("SumClient", self._inert)
+        self._telling, self._tellers = threading.Lock(), set()
+
+    def check_process(self) -> None:
+        """Raise RuntimeError in a process that was forked from the one that has connected."""
+        if self._inert is not None:
+            self._inert.refuse()
 
     @property
     def job(self) -> int:
@@ -399,8 +414,11 @@ class SumFuture(Generic[T]):
 
     def done(self) -> bool:
         """True if the operation has ended, well or not."""
-        if self._operation is None or not self._operation.done():
-            return self._operation is None
+        if self._settled or self._operation is None:
+            return True
+        self._connection.check_process()
+        if not self._operation.done():
+            return False
         self._settle()
         return True
 
@@ -410,9 +428,11 @@ class SumFuture(Generic[T]):
         timeout_s: longest wait; None waits for the operation's own time limit. Raises TimeoutError
         if it is over: the operation then goes on. Raises as `SumConnection.all_reduce` does.
         """
-        if self._operation is not None and not self._operation.wait(timeout_s):
-            raise TimeoutError(f"the operation has not ended after {timeout_s} s; it goes on")
-        self._settle()
+        if not self._settled and self._operation is not None:
+            self._connection.check_process()
+            if not self._operation.wait(timeout_s):
+                raise TimeoutError(f"the operation has not ended after {timeout_s} s; it goes on")
+            self._settle()
         if self._error is not None:
             raise self._error
         return self._array

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast
 import numpy as np
 
 from olaf.memory.views import View, view_of
+from olaf.processes import forking
 
 if TYPE_CHECKING:
     from typing import Self
@@ -96,6 +97,13 @@ class PipelinedTraining(Generic[T]):
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._update, name="olaf-lwu", daemon=True)
         self._thread.start()
+        forking.register(self)
+
+    def forked(self) -> None:
+        """In a child that was forked: the training goes on in its parent."""
+        self._client = cast("SumClient", forking.Inert())
+        self._changed, self._is_closed = threading.Condition(), True
+        self._open = deque()
 
     @property
     def began(self) -> int:

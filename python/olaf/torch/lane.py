@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from olaf.processes import callbacks
+from olaf.processes import callbacks, forking
 
 Task = Callable[[], object]
 
@@ -24,6 +24,14 @@ class Lane:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._begin()
+        forking.register(self)
+
+    def forked(self) -> None:
+        """In a child that was forked: the thread and its tasks are those of the parent."""
+        self._begin()
+
+    def _begin(self) -> None:
         self._tasks: queue.SimpleQueue[tuple[Task, Future[None]] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._waiting = 0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from olaf.memory.views import refuse_repeated
+from olaf.processes import forking
 from olaf.torch import calls
 from olaf.torch.calls import Call
 from olaf.torch.failing import failure
@@ -54,6 +55,12 @@ class Sums:
         self._staging: dict[torch.device, Staging] = {}
         self._open: dict[int, SumWork] = {}
         self._held: deque[SumWork] = deque(maxlen=HELD)
+        self._inert: forking.Inert | None = None
+        forking.register(self)
+
+    def forked(self) -> None:
+        """In a child that was forked: the rank is its parent. The connection says so, too."""
+        self._inert, self._fall_back = forking.Inert(), None
 
     def all_reduce(
         self, tensors: Sequence[torch.Tensor], operation: Op, *, timeout_s: float, wait: bool
@@ -128,10 +135,12 @@ class Sums:
         if not tensors:
             return self._work(given, [])
         try:
+            if self._inert is not None:
+                self._inert.refuse()
             for tensor in tensors:
                 refuse_repeated(tensor)
-        except ValueError as error:
-            raise self._explain(make(tensor.reshape(-1)))(error) from error
+        except (ValueError, RuntimeError) as error:
+            raise self._explain(make(tensors[0].reshape(-1)))(error) from error
         self._forget_ended()
         if tensors[0].device.type == "cuda":
             return self._staged(given, tensors, make)

@@ -3,6 +3,7 @@
 Run by torchrun; see `checking`.
 """
 
+import os
 from typing import Any
 
 import torch
@@ -70,6 +71,27 @@ def a_handle_that_only_torch_holds_waits(_: Any) -> None:
         dist.all_reduce(torch.ones(1), async_op=True)
     loss.backward()
     assert model.module.weight.grad.item() == sum(range(size)) / (2.0 * size)
+
+
+@check
+def a_forked_child_is_told_whose_the_group_is(_: Any) -> None:
+    """As the workers of a data loader, it ends without an end of the interpreter."""
+    dist.all_reduce(torch.ones(1))
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        for wait in (True, False):
+            try:
+                dist.all_reduce(torch.ones(1), async_op=not wait)
+            except RuntimeError as error:
+                os.write(writing, f"{error}\n".encode())
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    os.close(writing)
+    with os.fdopen(reading) as said:
+        assert said.read().count(f"belongs to process {os.getpid()}") == 2
+    tensor = torch.ones(1)
+    dist.all_reduce(tensor)
+    assert tensor.item() == dist.get_world_size()
 
 
 @check
