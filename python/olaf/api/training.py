@@ -96,6 +96,7 @@ def train(
     seed: int | None = None,
     out: str | Path | None = None,
     resume: str | Path | None = None,
+    trust: bool = False,
     config: str | Path | None = None,
     preset: str | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -115,7 +116,8 @@ def train(
     constructor, as in ``{"size": 3}``.
     workers, queue, slots, uplink, updates, until_reward, time_limit_s, seed, out: the options of
     the command; "off" if the command allows it. None uses the default. resume: continue the run in
-    this folder instead, with its settings. config: a TOML file, as `olaf config` prints it.
+    this folder instead, with its settings. trust: run the code that it names although it is not
+    your own run. config: a TOML file, as `olaf config` prints it.
     preset: settings for a common task (``olaf train --preset list``); all the others change them.
     settings: any key of `olaf config` with its section: ``{"learner.epochs": 8, "server.step":
     "sum"}``. It takes precedence over everything else. display: "live" redraws a picture of the
@@ -166,7 +168,7 @@ def train(
 
             if resume is None:
                 return _start(file, preset, chosen, observe, control)
-            return _resume(Path(resume), file, chosen, observe, control)
+            return _resume(Path(resume), file, chosen, observe, control, trust=trust)
 
         return _result(_interruptible(run, on_update, on_evaluation))
 
@@ -252,6 +254,8 @@ def _resume(
     chosen: dict[str, tuple[str, Any]],
     observe: Observe,
     control: Control,
+    *,
+    trust: bool,
 ) -> Run:
     from olaf.jobs.effects import refuse_useless
     from olaf.jobs.reading import read_settings
@@ -260,6 +264,7 @@ def _resume(
     from olaf.runs.running import resume
     from olaf.runs.session import ORPHANS_S, Session
     from olaf.runs.settings import resumed
+    from olaf.runs.trust import need_trust
 
     if file is not None or "train.out" in chosen:
         raise ValueError(
@@ -269,7 +274,9 @@ def _resume(
     folder = find_folder(named)
     with Hold(folder).take(patience_s=ORPHANS_S, waiting=lambda: None) as hold:
         earlier = read_journal(folder)
-        settings = read_settings(None, chosen, base=resumed(folder, earlier))
+        base = resumed(folder, earlier)
+        need_trust(folder, base, trusts=trust, starts_jobs=True)
+        settings = read_settings(None, chosen, base=base)
         refuse_useless(settings, chosen)
         session = Session(folder, hold, earlier, control)
         return resume(session, settings, observe)

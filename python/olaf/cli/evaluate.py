@@ -84,6 +84,7 @@ def _at_least(
 @click.option(
     "--learner", metavar="numpy|torch", help="Learner whose network plays. Default: the run's."
 )
+@options.trust
 @options.as_json
 @options.configuration
 @click.pass_context
@@ -113,9 +114,12 @@ def evaluate(ctx: click.Context, /, **given: Any) -> int:
     from olaf.runs.evaluation import score, verdict
     from olaf.runs.filming import Camera, open_display
     from olaf.runs.model import find_model, learner_with
+    from olaf.runs.trust import need_trust
 
     out = options.apart_from_user_code(ctx, json_out=given["json_out"])
     found = find_model(given["run"], best=given["best"])
+    theirs = {"learner.environment": given["env"]}
+    need_trust(found.file.parent, found.tables, trusts=given["trust"], given=theirs)
     saved = read_model(found.file)
     settings = options.settings(ctx, KEYS, base=found.tables)
     camera = Camera(given["video"]) if given["video"] else None

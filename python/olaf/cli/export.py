@@ -38,6 +38,7 @@ KEYS = {"env": "learner.environment", "learner": "learner.learner"}
 @click.option(
     "--learner", metavar="numpy|torch", help="Learner whose network to export. Default: the run's."
 )
+@options.trust
 @options.as_json
 @options.configuration
 @click.pass_context
@@ -63,9 +64,12 @@ def export(ctx: click.Context, /, **given: Any) -> int:
     from olaf.files.modelfile import read_model
     from olaf.runs import exporting
     from olaf.runs.model import find_model, learner_with
+    from olaf.runs.trust import need_trust
 
     out = options.apart_from_user_code(ctx, json_out=given["json_out"])
     found = find_model(given["run"], best=given["best"])
+    theirs = {"learner.environment": given["env"]}
+    need_trust(found.file.parent, found.tables, trusts=given["trust"], given=theirs)
     saved = read_model(found.file)
     settings = options.settings(ctx, KEYS, base=found.tables)
     kind = given["kind"]

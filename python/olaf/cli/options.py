@@ -170,6 +170,15 @@ def as_json(command: F) -> F:
     )(command)
 
 
+def trust(command: F) -> F:
+    """``--trust``."""
+    return click.option(
+        "--trust",
+        is_flag=True,
+        help="Run the code that RUN names (environment, module) although it is not your own run.",
+    )(command)
+
+
 def given(ctx: click.Context, keys: Mapping[str, str]) -> dict[str, tuple[str, Any]]:
     """The named options that were given on the command line, as ``{key: (option, value)}``.
 

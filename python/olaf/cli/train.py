@@ -105,6 +105,11 @@ KEYS = {
     help="Continue the run in this folder, with its settings, model and learners.",
 )
 @click.option(
+    "--trust",
+    is_flag=True,
+    help="With --resume: run the code that the run names although it is not your own run.",
+)
+@click.option(
     "--local",
     is_flag=True,
     default=None,
@@ -235,6 +240,7 @@ def resume_training(ctx: click.Context, named: Path, observe: Observe) -> Run:
     from olaf.runs.running import resume
     from olaf.runs.session import ORPHANS_S, Session
     from olaf.runs.settings import changes, resumed, settings_of
+    from olaf.runs.trust import need_trust
 
     for option, key in (("--out", "out"), ("--config", "config_file"), ("--preset", "preset")):
         if ctx.params[key] is not None:
@@ -253,8 +259,10 @@ def resume_training(ctx: click.Context, named: Path, observe: Observe) -> Run:
 
     with Hold(folder).take(patience_s=ORPHANS_S, waiting=waiting) as hold:
         earlier = read_journal(folder)
+        base = resumed(folder, earlier)
+        need_trust(folder, base, trusts=ctx.params["trust"], starts_jobs=True)
         before = settings_of(folder)
-        settings = options.settings(ctx, KEYS, base=resumed(folder, earlier))
+        settings = options.settings(ctx, KEYS, base=base)
         told = changes(before, settings)
         say(
             f"continuing {folder}: {counted(earlier.updates, 'update')}, "

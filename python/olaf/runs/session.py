@@ -21,6 +21,7 @@ from olaf.runs.journal import FILE as JOURNAL
 from olaf.runs.journal import Journal, read_journal
 from olaf.runs.kept_environment import keep_environment
 from olaf.runs.settings import changes, described, settings_of, write_settings
+from olaf.runs.trust import mark_settings
 
 Observe = Callable[[Settings], AbstractContextManager[Observer]]
 """Makes the observer of a run, a display or a log, from its settings."""
@@ -203,6 +204,7 @@ class Session:
         """
         trace = self._trace_file(settings)
         write_settings(self.folder, settings)
+        mark_settings(self.folder, settings)
         train = rehearsed.train.model_copy(update={"out": str(self.folder)})
         rehearsed = rehearsed.model_copy(update={"train": train})
         outcome: Outcome | None = None

@@ -104,7 +104,7 @@ def batch_script(settings: Settings, batch: Batch, folder: Path) -> str:
         *settings.slurm.setup,
         "# A job that was put back into the queue goes on where it was.",
         f"how=(--config {shlex.quote(str(batch.configuration))})",
-        f"if [ -e {begun} ]; then how=(--resume {shlex.quote(str(folder))}); fi",
+        f"if [ -e {begun} ]; then how=(--resume {shlex.quote(str(folder))} --trust); fi",
         f'{olaf} "${{how[@]}}" &',
         "driver=$!",
         "# Slurm tells this script alone that time is nearly up: the run is to end in order.",
