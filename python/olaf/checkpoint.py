@@ -11,14 +11,15 @@
 from __future__ import annotations
 
 import json
-import zipfile
-import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from olaf.values.npz import Npz, NpzError
 
 __all__ = ["FLAT", "Checkpoint", "CheckpointError", "load", "previous"]
 
@@ -68,70 +69,82 @@ def load(path: str | Path) -> Checkpoint:
     """
     file = Path(path)
     try:
-        with np.load(file, allow_pickle=False) as archive:
-            if isinstance(archive, np.ndarray):
-                raise CheckpointError(f"{file}: one bare array, not a checkpoint")
-            names = archive.files
-            if METADATA in names:
-                return _checkpoint(file, archive)
-            if "version" in names and FLAT in names:
+        with Npz(file) as archive:
+            if METADATA in archive.names:
+                return _checkpoint(archive)
+            if "version" in archive.names and FLAT in archive.names:
                 return _old_model(archive)
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise CheckpointError(f"{file}: damaged or cut short ({error}){_advice(file)}") from None
-    except CheckpointError:
-        raise
-    except ValueError as error:
-        # numpy's errors for a file that is neither .npy nor .npz, or has a damaged header.
-        raise CheckpointError(f"{file}: not a checkpoint ({error}){_advice(file)}") from None
+    except NpzError as error:
+        raise CheckpointError(f"{file}: not a checkpoint: {error}{_advice(file)}") from None
     raise CheckpointError(f"{file}: an .npz without {METADATA}: not a checkpoint of Olaf")
 
 
-def _checkpoint(file: Path, archive: Any) -> Checkpoint:
+def _checkpoint(archive: Npz) -> Checkpoint:
     try:
-        metadata = json.loads(archive[METADATA])
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise CheckpointError(f"{file}: {METADATA} is not JSON ({error})") from None
+        metadata = json.loads(archive.text(METADATA))
+    except (ValueError, RecursionError) as error:
+        raise NpzError(f"{METADATA} is not JSON ({error})") from None
     if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
-        raise CheckpointError(f"{file}: {METADATA} does not say {FORMAT!r}")
+        raise NpzError(f"{METADATA} does not say {FORMAT!r}")
     if metadata.get("format_version") != FORMAT_VERSION:
-        raise CheckpointError(
-            f"{file}: format {metadata.get('format_version')}; this release of Olaf reads format "
+        raise NpzError(
+            f"format {metadata.get('format_version')}; this release of Olaf reads format "
             f"{FORMAT_VERSION}: use the release that wrote the file"
         )
-    layout = metadata.get("layout")
-    if layout is None:
-        layout = [{"name": FLAT, "shape": [metadata.get("parameters")]}]
     arrays: dict[str, NDArray[np.float32]] = {}
-    for entry in layout:
-        name, shape = entry["name"], tuple(entry["shape"])
-        if name not in archive.files:
-            raise CheckpointError(f"{file}: array {name!r} is missing")
-        array = archive[name]
+    for name, shape in _layout_of(metadata):
+        if name not in archive.names:
+            raise NpzError(f"array {name!r} is missing")
+        array = archive.array(name)
         if array.dtype != np.float32 or array.shape != shape:
-            raise CheckpointError(
-                f"{file}: array {name!r} is {array.dtype}{list(array.shape)}; the layout says "
+            raise NpzError(
+                f"array {name!r} is {array.dtype}{list(array.shape)}; the layout says "
                 f"float32{list(shape)}"
             )
         arrays[name] = array
-    return Checkpoint(int(metadata["version"]), arrays, metadata)
+    version = metadata.get("version")
+    if type(version) is not int:
+        raise NpzError(f"{METADATA}: version = {version!r} is not a number")
+    return Checkpoint(version, arrays, metadata)
 
 
-def _old_model(archive: Any) -> Checkpoint:
+def _layout_of(metadata: Mapping[str, Any]) -> list[tuple[str, tuple[int, ...]]]:
+    """Names and shapes of the arrays."""
+    layout = metadata.get("layout")
+    if layout is None:
+        layout = [{"name": FLAT, "shape": [metadata.get("parameters")]}]
+    try:
+        found = [(entry["name"], tuple(entry["shape"])) for entry in layout]
+    except (TypeError, KeyError) as error:
+        raise NpzError(f"{METADATA}: the layout is not a list of names and shapes") from error
+    for name, shape in found:
+        if not isinstance(name, str) or not all(type(size) is int for size in shape):
+            raise NpzError(f"{METADATA}: the layout has the entry {name!r} {list(shape)!r}")
+    return found
+
+
+def _old_model(archive: Npz) -> Checkpoint:
     """``model.npz``: the parameters in a row, and in their shapes as ``part_0``, ``part_1``, .."""
     parts = sorted(
-        (name for name in archive.files if name.startswith("part_")),
+        (name for name in archive.names if name.removeprefix("part_").isdecimal()),
         key=lambda name: int(name.removeprefix("part_")),
     )
-    arrays = {name: archive[name] for name in parts or [FLAT]}
+    arrays = {name: archive.array(name) for name in parts or [FLAT]}
+    for name, array in arrays.items():
+        if array.dtype != np.float32:
+            raise NpzError(f"array {name!r} is {array.dtype}, and not float32")
     layout = [{"name": name, "shape": list(arrays[name].shape)} for name in parts] or None
-    version = int(archive["version"])
+    version = archive.array("version")
+    if version.size != 1 or version.dtype.kind not in "iu":
+        raise NpzError(f"version is {version.dtype}{list(version.shape)}, and not a number")
+    number = int(version.reshape(()))
     metadata = {
         "format": "olaf-model",
-        "version": version,
-        "parameters": int(archive[FLAT].size),
+        "version": number,
+        "parameters": int(archive.array(FLAT).size),
         "layout": layout,
     }
-    return Checkpoint(version, arrays, metadata)
+    return Checkpoint(number, arrays, metadata)
 
 
 def _advice(file: Path) -> str:

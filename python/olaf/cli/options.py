@@ -14,6 +14,7 @@ from olaf.cli.asking import milliseconds
 from olaf.cli.consoles import plain_console
 from olaf.processes.lines import apart, no_child_stays
 from olaf.values import units
+from olaf.values.parsed import toml_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -122,7 +123,7 @@ def _table(
         if not equals or not key.isidentifier():
             raise click.BadParameter(f"{pair!r}: write it name=value, as in size=3")
         try:
-            table[key] = tomllib.loads(f"value = {value}")["value"]
+            table[key] = toml_of(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
             table[key] = value  # a bare word
     return table or None

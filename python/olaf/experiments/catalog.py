@@ -21,6 +21,7 @@ from olaf.errors.outcome import Exit, RunError
 from olaf.errors.usage import ConfigurationError
 from olaf.experiments.result import Result
 from olaf.jobs.reading import complaint, parse_override
+from olaf.values.parsed import toml_of
 
 PACKAGE = "olaf.experiments"
 
@@ -132,7 +133,7 @@ def _children(place: Traversable) -> Iterable[Traversable]:
 def _read(paper: str, file: Traversable) -> Figure:
     name = f"{paper}/{file.name.removesuffix('.toml')}"
     try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+        tables = toml_of(file.read_text(encoding="utf-8"))
         return Figure.model_validate({**tables, "name": name})
     except (tomllib.TOMLDecodeError, ValidationError) as error:
         raise RunError(f"the file of figure {name} is broken: {error}") from None

@@ -24,6 +24,7 @@ from olaf.errors.usage import ConfigurationError
 from olaf.jobs.section import Explained, NoneIs, Section
 from olaf.jobs.settings import Settings
 from olaf.values import units
+from olaf.values.parsed import toml_of
 
 Tables = dict[str, Any]
 
@@ -137,7 +138,7 @@ def _read_file(file: Path, origins: dict[str, str]) -> Tables:
         reason = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
         raise ConfigurationError(f"{file}: {reason}") from None
     try:
-        tables = tomllib.loads(text)
+        tables = toml_of(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{file}: not TOML: {error}") from None
     for key, line in _key_lines(text):
@@ -208,7 +209,7 @@ def _listed(value: Any, field: FieldInfo | None) -> Any:
 
 def _toml_or_word(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return toml_of(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text.strip()
 

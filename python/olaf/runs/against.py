@@ -29,6 +29,7 @@ from olaf.runs.session import (
     learnt_nothing,
     nothing_left,
 )
+from olaf.values.parsed import json_of
 
 FOLDER = "against-local"
 """Name of the baseline's folder inside the run's."""
@@ -76,7 +77,7 @@ def _train(folder: Path, settings: Settings, observe: Observe, control: Control)
         try:
             nothing_left(own, earlier)
         except RunError:
-            record: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+            record: dict[str, Any] = json_of((folder / "run.json").read_text(encoding="utf-8"))
             result: dict[str, Any] = record["result"]
             return result
         return go_on(Session(folder, hold, earlier, control), own, observe).result

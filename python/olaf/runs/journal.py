@@ -23,6 +23,7 @@ from typing import IO, Any, Self
 from olaf.errors.outcome import Exit, RunError
 from olaf.jobs.evaluation import Evaluation
 from olaf.jobs.progress import Earlier, Episode, Happening, Progress, Sample
+from olaf.values.parsed import json_of
 
 FILE = "history.jsonl"
 
@@ -143,7 +144,7 @@ def _lines(file: Path) -> Iterator[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            found = json.loads(line)
+            found = json_of(line)
         except ValueError:
             # A kill may leave half a line: the last one, or, after a resumption, the last of a
             # session.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from olaf.jobs.reading import FOLLOWING, read_settings, write_toml
 from olaf.jobs.settings import Settings
 from olaf.runs.journal import FILE, read_journal
 from olaf.runs.kept_environment import moved_environment
+from olaf.values.parsed import json_of
 
 TOML = "settings.toml"
 
@@ -79,7 +79,7 @@ def settings_of(folder: Path) -> Settings:
     record = folder / "run.json"
     if record.exists():  # a run from before journals existed
         try:
-            written = json.loads(record.read_text(encoding="utf-8"))
+            written = json_of(record.read_text(encoding="utf-8"))
             return read_settings(base=tables_of({"settings": written["settings"]}))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise RunError(f"{record}: not the record of a run: {error}", Exit.USAGE) from None

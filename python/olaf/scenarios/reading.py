@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from olaf.errors.usage import ConfigurationError
 from olaf.jobs.reading import parse_override
 from olaf.values import units
+from olaf.values.parsed import toml_of
 
 Scenario: TypeAlias = dict[str, Any]
 """Tables of a scenario. Only the core checks their contents, when it runs them."""
@@ -28,7 +29,7 @@ AMOUNTS = {
 def read(file: Path) -> Scenario:
     """The tables of a file. Raises ConfigurationError, which names it."""
     try:
-        return _in_plain_numbers(tomllib.loads(file.read_text(encoding="utf-8")), str(file))
+        return _in_plain_numbers(toml_of(file.read_text(encoding="utf-8")), str(file))
     except OSError as error:
         raise ConfigurationError(f"{file}: {error.strerror}") from None
     except UnicodeDecodeError:

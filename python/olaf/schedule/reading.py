@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-import tomllib
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from olaf.errors.usage import ConfigurationError
+from olaf.values.parsed import json_of, toml_of
 
 BUNDLED = Path(__file__).parent / "patterns"
 """The patterns that come with Olaf; ``olaf schedule record`` makes others."""
@@ -86,7 +86,7 @@ def read_pattern(file: Path) -> Pattern:
     Seconds are rounded to whole nanoseconds here, once; see docs/design/013-mina.md.
     """
     try:
-        data = json.loads(_text(file), parse_float=Decimal)
+        data = json_of(_text(file), parse_float=Decimal)
     except json.JSONDecodeError as error:
         raise ConfigurationError(f"{file}:{error.lineno}: not JSON: {error.msg}") from None
     except (ValueError, ArithmeticError):
@@ -121,7 +121,7 @@ def read_topology(word: str) -> dict[str, Any]:
         return {"word": word}
     text = _text(file)
     try:
-        return {"graph": json.loads(text) if file.suffix == ".json" else tomllib.loads(text)}
+        return {"graph": json_of(text) if file.suffix == ".json" else toml_of(text)}
     except (ValueError, RecursionError) as error:  # both parsers' errors for invalid text
         raise ConfigurationError(f"{file}: {error}") from None
 

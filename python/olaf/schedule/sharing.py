@@ -20,6 +20,7 @@ from olaf.files.keyfile import key_file
 from olaf.schedule.reading import read_pattern
 from olaf.schedule.simulation import Network
 from olaf.values.defaults import SHARING
+from olaf.values.parsed import toml_of
 from olaf.values.united import United
 
 MS_NS = 1_000_000
@@ -81,7 +82,7 @@ class Watched:
 def read_cluster(file: Path) -> SharingCluster:
     """Read the file. Raises ConfigurationError with its name and the error."""
     try:
-        return SharingCluster.model_validate(tomllib.loads(file.read_text()))
+        return SharingCluster.model_validate(toml_of(file.read_text()))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationError(f"{file}: {error}") from None
     except ValidationError as error:

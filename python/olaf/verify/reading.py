@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from olaf.errors.usage import ConfigurationError
 from olaf.values import units
+from olaf.values.parsed import toml_of
 from olaf.verify.spec import ClusterSpec, Spec
 
 T = TypeVar("T", bound=BaseModel)
@@ -48,7 +49,7 @@ def checked(tables: dict[str, Any], kind: type[T], where: str) -> T:
 
 def _load(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"), parse_float=Decimal)
+        return toml_of(file.read_text(encoding="utf-8"), parse_float=Decimal)
     except OSError as error:
         raise ConfigurationError(f"{file}: {error.strerror}") from None
     except UnicodeDecodeError:
