@@ -684,8 +684,9 @@ local protocols = {
           { "scale", 52, 8, "double" },
           { "servers", 60, 1, "uint" },
           { "window", 61, 2, "uint" },
-          { "third_switch", 63, 4, "uint" },
-          { "fourth_switch", 67, 4, "uint" },
+          { "operations", 63, 4, "uint" },
+          { "third_switch", 67, 4, "uint" },
+          { "fourth_switch", 71, 4, "uint" },
         },
       },
       [4] = {
@@ -710,7 +711,8 @@ local protocols = {
           { "aggregators", 54, 4, "uint" },
           { "sent_at_us", 58, 4, "uint" },
           { "sequence", 62, 8, "uint" },
-          { "upper", 70, 12, "bytes" },
+          { "operations", 70, 4, "uint" },
+          { "upper", 74, 12, "bytes" },
         },
       },
       [5] = {

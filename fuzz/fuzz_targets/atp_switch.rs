@@ -6,7 +6,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use olaf_engine::switch::atp::{Config, Switch};
 use olaf_engine::{Engine, Instant, PeerId, PortId, Session, Source};
-use olaf_wire::atp::{AtpPacket, Closed, Header, Join, Key, Leave, Upper, Welcome};
+use olaf_wire::atp::{ANY, AtpPacket, Closed, Header, Join, Key, Leave, Upper, Welcome};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::{Reason, WelcomeCode};
 use std::time::Duration;
@@ -83,6 +83,7 @@ impl Run {
                     servers: 1 + servers % 4,
                     window: 8,
                     nonce: 0,
+                    operations: ANY,
                 }
                 .emit(&mut buf);
                 self.recv(true, u32::from(who % 4), &buf[..len]);
@@ -161,6 +162,7 @@ impl Run {
                     sequence: 0,
                     upper: None,
                     nonce: 0,
+                    operations: 0,
                 }
                 .emit(&mut buf);
                 self.recv(false, 0, &buf[..len]);

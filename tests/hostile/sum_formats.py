@@ -231,14 +231,14 @@ class Atp(Format):
     @staticmethod
     def _control(kind: int, who: Name, length: int) -> bytearray:
         message = bytearray(length)
-        struct.pack_into(">BBBBH", message, 8, kind, 1, 0, 0x80, who.job)
+        struct.pack_into(">BBBBH", message, 8, kind, 2, 0, 0x80, who.job)
         return message
 
     def join(self, who: Name, nonce: int = 0) -> Datagram:
-        join = self._control(1, who, 63)
+        join = self._control(1, who, 67)
         numbers = (nonce, who.session, who.rank, who.workers, 0, 0, 62)
         struct.pack_into(">IIIIHHH", join, 14, *numbers)
-        struct.pack_into(">IdBH", join, 48, 1, 1e8, 1, 64)
+        struct.pack_into(">IdBHI", join, 48, 1, 1e8, 1, 64, ANY)
         return Datagram(bytes(join))
 
     def nonce_of(self, answer: bytes) -> int:

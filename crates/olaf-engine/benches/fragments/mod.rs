@@ -2,7 +2,7 @@
 
 use olaf_engine::switch::atp::{Config, Switch};
 use olaf_engine::{Engine, Instant, PeerId, PortId, Session, Source, Verdict};
-use olaf_wire::atp::{Header, Join, Key, VALUES, Welcome};
+use olaf_wire::atp::{ANY, Header, Join, Key, VALUES, Welcome};
 use olaf_wire::reduce::WelcomeCode;
 use std::hint::black_box;
 
@@ -46,6 +46,7 @@ impl Run {
                 servers: 1,
                 window: 200,
                 nonce: 0,
+                operations: ANY,
             };
             let len = join.emit(&mut run.datagram);
             run.given(Source::new(PortId::DOWNLINK, PeerId(rank)), len);

@@ -427,7 +427,7 @@ fn trio_sums_for_workers_that_proved_their_addresses() {
 
 mod of_atp {
     use super::*;
-    use olaf_wire::atp::Join;
+    use olaf_wire::atp::{ANY, Join};
 
     pub(crate) const SERVER: PeerId = PeerId(99);
 
@@ -448,6 +448,7 @@ mod of_atp {
             servers: 1,
             window: 200,
             nonce,
+            operations: ANY,
         }
     }
 

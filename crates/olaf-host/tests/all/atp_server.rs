@@ -3,8 +3,9 @@
 use olaf_engine::{DropReason, Engine, Instant, PeerId, PortId, Source, Verdict};
 use olaf_host::Refused;
 use olaf_host::collective::atp::{AtpServer, ServerConfig};
+use olaf_wire::Refusal;
 use olaf_wire::Session;
-use olaf_wire::atp::{AtpPacket, Header, Join, Key, Leave, Welcome};
+use olaf_wire::atp::{ANY, AtpPacket, Header, Join, Key, Leave, Welcome};
 use olaf_wire::reduce::WelcomeCode;
 
 const NOW: Instant = Instant(1 << 40);
@@ -37,6 +38,7 @@ fn join(nonce: u32) -> Join {
         servers: 1,
         window: 200,
         nonce,
+        operations: ANY,
     }
 }
 
@@ -239,4 +241,21 @@ fn one_address_keeps_no_place_from_a_new_job() {
         assert_eq!(joins(job, 1, peer + 1), (Verdict::Absorb, true));
     }
     assert_eq!(joins(4, 0, 7), (full, false));
+}
+
+#[test]
+fn a_worker_of_another_version_is_told_so() {
+    let mut server = AtpServer::new(ServerConfig::default(), 5).unwrap();
+    let of_another = |buf: &mut [u8]| {
+        let len = join(0).emit(buf);
+        buf[9] = 1;
+        len
+    };
+    let refused = Refused::Malformed(Refusal::WrongVersion { have: 1, speaks: 2 });
+    assert_eq!(gives(&mut server, of_another), Err(refused));
+    let mut buf = [0; 512];
+    let sent = server.poll_transmit(NOW, PortId(0), &mut buf).expect("an answer");
+    let answer = Welcome::parse(&AtpPacket::new_checked(&buf[..sent.len]).unwrap()).unwrap();
+    assert_eq!((answer.code, answer.session), (WelcomeCode::OtherVersion, Session(7)));
+    assert_eq!(server.statistics().jobs.len(), 0);
 }

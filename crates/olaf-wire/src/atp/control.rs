@@ -9,6 +9,7 @@ use super::offsets::{self, LEVELS, closed, control, flags, join, leave, more, we
 use super::packet::{AtpPacket, Kind};
 use super::upper::Upper;
 use crate::ids::Session;
+use crate::operations_after;
 use crate::packet::{Refusal, Writer, array_at};
 use crate::reduce::{Reason, WelcomeCode};
 
@@ -47,6 +48,9 @@ pub struct Join {
     /// The number of the newest welcome, which proves the address of the sender, or of the switch that passed
     /// the join on; 0: none yet.
     pub nonce: u32,
+    /// The count of operations that the sender's program has begun in the job
+    /// ([`operations_after`](crate::operations_after)); [`offsets::ANY`]: it was in no generation.
+    pub operations: u32,
 }
 
 /// The answer to a [`Join`]: where the worker stands, and its place in the tree.
@@ -96,6 +100,9 @@ pub struct Welcome {
     pub upper: Option<Upper>,
     /// The receiver has to join again with this number before it is let in; 0: nothing is left to prove.
     pub nonce: u32,
+    /// The count of operations of the program that was the furthest when the life began
+    /// ([`operations_after`](crate::operations_after)). The operation behind them is tensor 0 of the life.
+    pub operations: u32,
 }
 
 /// A worker's good-bye.
@@ -127,6 +134,11 @@ pub struct Closed {
     pub tensor: u32,
     /// The rank of the worker that is the reason; [`offsets::ANY`]: none.
     pub culprit: u32,
+}
+
+/// Returns true if the number is a count of operations: it has 31 bits.
+const fn is_count(operations: u32) -> bool {
+    operations_after(operations, 0) == operations
 }
 
 /// Writes what all control messages share; zeroes the rest of the message's length.
@@ -170,6 +182,7 @@ impl Join {
             servers: packet.bytes()[join::SERVERS],
             window: packet.u16(join::WINDOW),
             nonce: packet.u32(join::NONCE),
+            operations: packet.u32(join::OPERATIONS),
         };
         if message.workers == 0 || message.workers > offsets::MAX_WORKERS {
             return Err(Refusal::BadField("workers"));
@@ -188,6 +201,9 @@ impl Join {
         }
         if message.servers > offsets::MAX_SERVERS || message.server >= message.servers {
             return Err(Refusal::BadField("servers"));
+        }
+        if message.operations != offsets::ANY && !is_count(message.operations) {
+            return Err(Refusal::BadField("operations"));
         }
         packet.expect_written(|buf| message.emit(buf))?;
         Ok(message)
@@ -215,6 +231,7 @@ impl Join {
         writer.put(join::SERVERS, [self.servers]);
         writer.put(join::WINDOW, self.window.to_be_bytes());
         writer.put(join::NONCE, self.nonce.to_be_bytes());
+        writer.put(join::OPERATIONS, self.operations.to_be_bytes());
         if len == join::LONG {
             writer.put(join::THIRD_SWITCH, third.to_be_bytes());
             writer.put(join::FOURTH_SWITCH, fourth.to_be_bytes());
@@ -227,10 +244,15 @@ impl Welcome {
     /// The answer to the join of a sender that has no place.
     #[must_use]
     pub const fn without_place(join: &Join, code: WelcomeCode) -> Self {
+        let Join { job, server, session, sent_at_us, .. } = *join;
+        Self { sent_at_us, ..Self::of_nobody(job, server, session, code) }
+    }
+
+    const fn of_nobody(job: u16, server: u8, session: Session, code: WelcomeCode) -> Self {
         Self {
-            job: join.job,
-            server: join.server,
-            session: join.session,
+            job,
+            server,
+            session,
             rank: offsets::ANY,
             workers: 0,
             here: 0,
@@ -246,10 +268,11 @@ impl Welcome {
             fan_in0: 0,
             fan_in1: 0,
             aggregators: 0,
-            sent_at_us: join.sent_at_us,
+            sent_at_us: 0,
             sequence: 0,
             upper: None,
             nonce: 0,
+            operations: 0,
         }
     }
 
@@ -286,9 +309,13 @@ impl Welcome {
             sequence: packet.u64(welcome::SEQUENCE),
             upper: upper.map(Upper::parse),
             nonce: packet.u32(welcome::NONCE),
+            operations: packet.u32(welcome::OPERATIONS),
         };
         if message.code == WelcomeCode::Welcome {
             message.check_place()?;
+        }
+        if !is_count(message.operations) {
+            return Err(Refusal::BadField("operations"));
         }
         packet.expect_written(|buf| message.emit(buf))?;
         Ok(message)
@@ -351,11 +378,40 @@ impl Welcome {
         writer.put(welcome::SENT_AT_US, self.sent_at_us.to_be_bytes());
         writer.put(welcome::SEQUENCE, self.sequence.to_be_bytes());
         writer.put(welcome::NONCE, self.nonce.to_be_bytes());
+        writer.put(welcome::OPERATIONS, self.operations.to_be_bytes());
         if let Some(upper) = &self.upper {
             upper.emit(welcome::UPPER, &mut writer);
         }
         len
     }
+}
+
+/// The answer to a join in another version of the format, which names the version of this side; none where the bytes
+/// are no such join. Kind, version, job, server and session have the same place in every version.
+#[must_use]
+pub fn answer_to_another_version(bytes: &[u8]) -> Option<Welcome> {
+    let session = bytes.get(join::SESSION..)?.first_chunk()?;
+    let is_join =
+        bytes[control::MORE] == more::CONTROL && bytes[control::KIND] == Kind::Join.byte();
+    // No answer is more than three times as long as what it answers.
+    let is_long = bytes.len() * 3 >= welcome::LEN;
+    let is_other = bytes[control::VERSION] != offsets::VERSION;
+    let job = u16::from_be_bytes(array_at(bytes, control::JOB));
+    let server = (bytes[control::FLAGS] & flags::SERVER) >> flags::SERVER_SHIFT;
+    let session = Session(u32::from_be_bytes(*session));
+    let code = WelcomeCode::OtherVersion;
+    (is_join && is_long && is_other).then(|| Welcome::of_nobody(job, server, session, code))
+}
+
+/// The version of an answer to that session's join, where it is another one than this side's.
+#[must_use]
+pub fn other_version_of(bytes: &[u8], job: u16, session: Session) -> Option<u8> {
+    let is_mine = bytes.get(welcome::SESSION..)?.starts_with(&session.0.to_be_bytes())
+        && bytes[control::JOB..].starts_with(&job.to_be_bytes());
+    let is_welcome =
+        bytes[control::MORE] == more::CONTROL && bytes[control::KIND] == Kind::Welcome.byte();
+    let version = bytes[control::VERSION];
+    (is_mine && is_welcome && version != offsets::VERSION).then_some(version)
 }
 
 impl Leave {

@@ -16,7 +16,7 @@ pub mod offsets;
 mod packet;
 mod upper;
 
-pub use control::{Closed, Join, Leave, Welcome};
+pub use control::{Closed, Join, Leave, Welcome, answer_to_another_version, other_version_of};
 pub use frame::{Header, datagram_len};
 pub use index::{aggregator_index, rehash, switch_id};
 pub use key::{Key, widen};

@@ -39,7 +39,7 @@ pub const SEQUENCE_BITS: u32 = 40;
 /// Bits of a tensor's number.
 pub const TENSOR_BITS: u32 = 24;
 /// The version of the control messages.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Stands for "any rank", or "no rank".
 pub const ANY: u32 = u32::MAX;
 
@@ -143,11 +143,12 @@ pub mod join {
     pub const SCALE: usize = 52;
     pub const SERVERS: usize = 60;
     pub const WINDOW: usize = 61;
-    pub const LEN: usize = 63;
+    pub const OPERATIONS: usize = 63;
+    pub const LEN: usize = 67;
     /// Only of a worker that is behind more than two switches.
-    pub const THIRD_SWITCH: usize = 63;
-    pub const FOURTH_SWITCH: usize = 67;
-    pub const LONG: usize = 71;
+    pub const THIRD_SWITCH: usize = 67;
+    pub const FOURTH_SWITCH: usize = 71;
+    pub const LONG: usize = 75;
 }
 
 /// Offsets of a welcome.
@@ -171,10 +172,11 @@ pub mod welcome {
     pub const AGGREGATORS: usize = 54;
     pub const SENT_AT_US: usize = 58;
     pub const SEQUENCE: usize = 62;
-    pub const LEN: usize = 70;
+    pub const OPERATIONS: usize = 70;
+    pub const LEN: usize = 74;
     /// Only of a job with more than two levels: the part [`upper`](super::upper).
-    pub const UPPER: usize = 70;
-    pub const LONG: usize = 82;
+    pub const UPPER: usize = 74;
+    pub const LONG: usize = 86;
 }
 
 /// Offsets of a good-bye.

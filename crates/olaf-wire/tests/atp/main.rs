@@ -1,11 +1,12 @@
 //! The messages of ATP: no bytes make a reader panic, and what is read means the same written again.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use olaf_wire::Refusal;
 use olaf_wire::atp::{
-    AtpPacket, Closed, Header, Join, Key, Kind, Leave, Upper, Welcome, aggregator_index,
-    datagram_len, rehash, widen,
+    ANY, AtpPacket, Closed, Header, Join, Key, Kind, Leave, Upper, Welcome, aggregator_index,
+    answer_to_another_version, datagram_len, other_version_of, rehash, widen,
 };
+use olaf_wire::reduce::WelcomeCode;
+use olaf_wire::{Refusal, Session};
 use proptest::prelude::*;
 
 /// Reads the bytes. What is read means the same when it is written again: no field is lost.
@@ -72,11 +73,11 @@ proptest! {
 
     #[test]
     fn no_control_message_makes_a_reader_panic(
-        kind in 0u8..6, len in prop::sample::select(vec![24usize, 30, 63, 70, 71, 82]),
-        mut bytes in prop::collection::vec(prop_oneof![Just(0), any::<u8>()], 82),
+        kind in 0u8..6, len in prop::sample::select(vec![24usize, 30, 67, 74, 75, 86]),
+        mut bytes in prop::collection::vec(prop_oneof![Just(0), any::<u8>()], 86),
     ) {
         bytes.truncate(len);
-        (bytes[8], bytes[9], bytes[10], bytes[11]) = (kind, 1, 0x20, 0x80);
+        (bytes[8], bytes[9], bytes[10], bytes[11]) = (kind, 2, 0x20, 0x80);
         survives(&bytes)?;
     }
 
@@ -171,4 +172,73 @@ fn neighbours_meet_in_different_aggregators() {
         (0..200).map(|sequence| aggregator_index(1, 0, sequence, 65_536)).collect();
     assert!(indices.len() > 195, "{}", indices.len());
     assert_eq!(aggregator_index(1, 0, 7, 0), 0, "there is no switch");
+}
+
+fn join() -> Join {
+    Join {
+        job: 0x102,
+        server: 1,
+        session: Session(0x0304_0506),
+        rank: 2,
+        workers: 4,
+        generation: 7,
+        closed: 6,
+        values: 62,
+        aggregators: 4096,
+        switches: [17, 18, 0, 0],
+        sent_at_us: 5,
+        scale: 1e8,
+        servers: 3,
+        window: 200,
+        nonce: 0,
+        operations: 9,
+    }
+}
+
+fn written(emit: impl FnOnce(&mut [u8]) -> usize) -> Vec<u8> {
+    let mut buf = vec![0; 128];
+    let len = emit(&mut buf);
+    buf.truncate(len);
+    buf
+}
+
+#[test]
+fn a_count_of_operations_has_31_bits_or_is_none() {
+    let parsed = |operations| {
+        let bytes = written(|buf| Join { operations, ..join() }.emit(buf));
+        Join::parse(&AtpPacket::new_checked(&bytes).unwrap()).map(|join| join.operations)
+    };
+    assert_eq!(parsed((1 << 31) - 1), Ok((1 << 31) - 1));
+    assert_eq!(parsed(ANY), Ok(ANY));
+    assert_eq!(parsed(1 << 31), Err(Refusal::BadField("operations")));
+    let welcome = Welcome::without_place(&join(), WelcomeCode::Waiting);
+    let bytes = written(|buf| Welcome { operations: ANY, ..welcome }.emit(buf));
+    let read = Welcome::parse(&AtpPacket::new_checked(&bytes).unwrap());
+    assert_eq!(read, Err(Refusal::BadField("operations")), "every answer names a count");
+}
+
+#[test]
+fn a_join_of_another_version_is_answered_in_this_one() {
+    let session = join().session;
+    let mut bytes = written(|buf| join().emit(buf));
+    assert_eq!(answer_to_another_version(&bytes), None, "it is of this version");
+    bytes[9] = 1;
+    let answer = answer_to_another_version(&bytes).unwrap();
+    assert_eq!((answer.job, answer.server, answer.session), (0x102, 1, session));
+    assert_eq!(answer.code, WelcomeCode::OtherVersion);
+    assert_eq!(answer_to_another_version(&bytes[..24]), None, "the answer is three times as long");
+    assert!(answer_to_another_version(&bytes[..25]).is_some());
+    bytes[8] = 3;
+    assert_eq!(answer_to_another_version(&bytes), None, "nobody waits for an answer to a leave");
+    // What a worker of another version makes of the answer.
+    let mut told = written(|buf| answer.emit(buf));
+    assert_eq!(other_version_of(&told, 0x102, session), None, "it is of this version");
+    told[9] = 3;
+    assert_eq!(other_version_of(&told, 0x102, session), Some(3));
+    assert_eq!(other_version_of(&told, 0x101, session), None);
+    assert_eq!(other_version_of(&told, 0x102, Session(1)), None, "it is another one's");
+    for cut in 0..told.len() {
+        let _ = other_version_of(&told[..cut], 0x102, session);
+        let _ = answer_to_another_version(&told[..cut]);
+    }
 }

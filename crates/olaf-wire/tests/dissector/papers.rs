@@ -314,6 +314,7 @@ fn atp_protocol() -> Protocol {
                 double("scale", join::SCALE),
                 byte("servers", join::SERVERS),
                 u16("window", join::WINDOW),
+                u32("operations", join::OPERATIONS),
                 u32("third_switch", join::THIRD_SWITCH),
                 u32("fourth_switch", join::FOURTH_SWITCH),
             ],
@@ -345,6 +346,7 @@ fn atp_protocol() -> Protocol {
                 u32("aggregators", welcome::AGGREGATORS),
                 u32("sent_at_us", welcome::SENT_AT_US),
                 u64("sequence", welcome::SEQUENCE),
+                u32("operations", welcome::OPERATIONS),
                 bytes("upper", welcome::UPPER, upper::LEN),
             ],
         )

@@ -95,6 +95,7 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 servers: u8_of(message, "servers"),
                 window: u16_of(message, "window"),
                 nonce: u32_of(message, "nonce"),
+                operations: u32_of(message, "operations"),
             };
             (join.emit(&mut buf), packet.and_then(|packet| Join::parse(&packet)) == Ok(join))
         }
@@ -123,6 +124,7 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 sequence: u64_of(message, "sequence"),
                 upper: upper(message),
                 nonce: u32_of(message, "nonce"),
+                operations: u32_of(message, "operations"),
             };
             let read = packet.and_then(|packet| Welcome::parse(&packet));
             (welcome.emit(&mut buf), read == Ok(welcome))

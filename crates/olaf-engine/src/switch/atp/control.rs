@@ -12,7 +12,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_wire::atp::offsets::{join, welcome};
-use olaf_wire::atp::{AtpPacket, Closed, Join, Leave, Welcome};
+use olaf_wire::atp::{AtpPacket, Closed, Join, Leave, Welcome, answer_to_another_version};
 use olaf_wire::reduce::WelcomeCode;
 
 /// Refused joins that are told of.
@@ -36,9 +36,7 @@ impl Switch {
             // Parameters go to whoever joined: nobody joins in another's name.
             let nonce = self.cookies.asked(now, from.peer);
             let asked = Welcome { nonce, ..Welcome::without_place(&join, WelcomeCode::Waiting) };
-            let mut bytes = alloc::vec![0; welcome::LEN];
-            asked.emit(&mut bytes);
-            self.out.send(now, Receivers::One(from.peer), bytes);
+            self.welcome(now, from.peer, &asked);
             return match join.nonce {
                 0 => Verdict::Absorb,
                 _ => Verdict::Drop(DropReason::NotProven),
@@ -74,6 +72,20 @@ impl Switch {
         stamped.truncate(len);
         self.out.send_up(now, server, stamped);
         Verdict::Absorb
+    }
+
+    /// A worker of another version learns so at once. It would wait for an answer otherwise.
+    pub(super) fn answer_another_version(&mut self, now: Instant, to: PeerId, bytes: &[u8]) {
+        if let Some(answer) = answer_to_another_version(bytes) {
+            self.welcome(now, to, &answer);
+        }
+    }
+
+    /// Sends a welcome of this switch's own.
+    fn welcome(&mut self, now: Instant, to: PeerId, welcome: &Welcome) {
+        let mut bytes = alloc::vec![0; welcome::LEN];
+        welcome.emit(&mut bytes);
+        self.out.send(now, Receivers::One(to), bytes);
     }
 
     /// Returns true if one more job may come to be. A job of which the server has let nobody in gives way to

@@ -109,7 +109,12 @@ impl Switch {
     fn take(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
         let packet = match AtpPacket::new_checked(bytes) {
             Ok(packet) => packet,
-            Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
+            Err(refusal) => {
+                if from.port != PortId::UPLINK {
+                    self.answer_another_version(now, from.peer, bytes);
+                }
+                return Verdict::Drop(DropReason::Malformed(refusal));
+            }
         };
         let is_above = from.port == PortId::UPLINK;
         if is_above && !self.servers.contains(&from.peer) {

@@ -7,7 +7,8 @@ use crate::ids::{JobId, Session};
 use crate::party::{Tenant, Tenants};
 use alloc::vec;
 use core::time::Duration;
-use olaf_wire::atp::{Closed, Header, Join, Key, Leave, Upper, VALUES, Welcome};
+use olaf_wire::Refusal;
+use olaf_wire::atp::{ANY, Closed, Header, Join, Key, Leave, Upper, VALUES, Welcome};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::{Reason, WelcomeCode};
 
@@ -56,6 +57,7 @@ fn join(session: u32, rank: u32) -> Join {
         servers: 1,
         window: 200,
         nonce: 0,
+        operations: ANY,
     }
 }
 
@@ -84,6 +86,7 @@ fn welcome(session: u32, header: &Header) -> Welcome {
         sequence: 0,
         upper: header.upper,
         nonce: 0,
+        operations: 0,
     }
 }
 
@@ -388,6 +391,7 @@ fn a_join_says_which_switches_it_passed_and_the_welcome_finds_its_way_back() {
         sequence: 0,
         upper: None,
         nonce: 0,
+        operations: 0,
     };
     let mut buf = [0; 128];
     let len = welcome.emit(&mut buf);
@@ -492,3 +496,22 @@ fn a_join_of_a_job_that_is_not_in_the_list_is_dropped_counted_and_named() {
 }
 
 mod strangers;
+
+#[test]
+fn a_worker_of_another_version_is_told_so_and_one_above_is_not() {
+    let mut trace = Trace::new(16, 0);
+    let mut buf = [0; 128];
+    let len = join(100, 0).emit(&mut buf);
+    buf[9] = 1;
+    let refused =
+        Verdict::Drop(DropReason::Malformed(Refusal::WrongVersion { have: 1, speaks: 2 }));
+    assert_eq!(trace.recv_above(&buf[..len]), refused);
+    assert_eq!(trace.leaves(PortId::DOWNLINK), []);
+    assert_eq!(trace.recv_below(worker(3), &buf[..len]), refused);
+    let [(to, answer)] = &trace.leaves(PortId::DOWNLINK)[..] else { panic!("one answer") };
+    assert_eq!(to, &[worker(3)]);
+    let answer = Welcome::parse(&AtpPacket::new_checked(answer).expect("well-formed"));
+    let answer = answer.expect("well-formed");
+    assert_eq!((answer.code, answer.session), (WelcomeCode::OtherVersion, Session(100)));
+    assert!(trace.switch.jobs.is_empty());
+}

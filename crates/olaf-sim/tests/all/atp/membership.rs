@@ -1,6 +1,7 @@
 //! Workers, switches and servers that die, come back, leave and move.
 
 use super::job::*;
+use crate::common::sums::Draws;
 use core::time::Duration;
 use olaf_host::collective::atp::{Options, Worker};
 use olaf_host::collective::{Collective, Failure, OperationId, Standing};
@@ -135,4 +136,47 @@ fn a_worker_that_was_cut_off_gets_the_results_that_it_lacks() {
     jobs.run_until_done(1000 * MS);
     jobs.all_are_right(0, &[task]);
     jobs.accounts();
+}
+
+/// Several servers die and come back, each at its own time, while workers are at different operations. Operations of
+/// one fragment have a part at the first server alone.
+#[test]
+fn whichever_server_restarts_no_operation_meets_a_later_one() {
+    const OPERATIONS: u32 = 60;
+    let (mut sums, mut failures) = (0, 0);
+    for seed in 0..u64::from(olaf_samples::cases(25)) {
+        let draws = &mut Draws(7000 + seed);
+        let own = Options { servers: 2 + draws.below(2) as u8, ..Options::default() };
+        let servers = u32::from(own.servers);
+        let wire = Wire { loss: 0.02, delay: MS / 10, ..Wire::default() };
+        let mut jobs = Jobs::new(Setting { seed, own, wire, trunk: wire, ..Setting::default() });
+        jobs.run_for(1000 * MS);
+        let task = |number: u32| Task::sum([1, 100, 2000][number as usize * 7 % 3], number);
+        let mut begun = [0; 3];
+        while begun.iter().any(|begun| *begun < OPERATIONS) {
+            let rank = draws.below(3) as usize;
+            for _ in 0..1 + draws.below(5) {
+                if begun[rank] < OPERATIONS {
+                    jobs.begin(0, rank as u32, task(begun[rank]));
+                    begun[rank] += 1;
+                }
+            }
+            if draws.below(12) == 0 {
+                let at = server(draws.below(servers.into()) as u32);
+                let now = jobs.net.now();
+                jobs.net.kill_at(now, at);
+                jobs.net.start_at(now + MS * draws.below(40) as u32, at);
+            }
+            jobs.run_for(MS * draws.below(30) as u32);
+        }
+        jobs.run_until_done(Duration::from_secs(60));
+        jobs.accounts();
+        for (rank, number) in (0..3).flat_map(|rank| (0..OPERATIONS).map(move |at| (rank, at))) {
+            let ended = &jobs.ended[&worker(0, rank)][&OperationId(number.into())];
+            *(if ended.outcome.is_ok() { &mut sums } else { &mut failures }) += 1;
+            let is_right = ended.outcome.is_err() || ended.lanes == task(number).expected(3);
+            assert!(is_right, "seed {seed}, {rank}, {number}: a wrong sum");
+        }
+    }
+    assert!(sums > 500 && failures > 500, "{sums} sums, {failures} failures: this tests nothing");
 }

@@ -119,8 +119,7 @@ fn restarts<P: Protocol>(seed: u64, victim: olaf_engine::PeerId) {
     let mut job = Job::new(setting);
     job.run_for(2000 * MS);
     let tasks = some_tasks(draws);
-    let spread = if victim == TOP || P::KEEPS_UNEVEN_APART { 5 } else { 1 };
-    let ahead: Vec<usize> = (0..workers).map(|_| 4 + draws.below(spread) as usize).collect();
+    let ahead: Vec<usize> = (0..workers).map(|_| 4 + draws.below(5) as usize).collect();
     for (end, ahead) in (0..).zip(&ahead) {
         tasks[..*ahead].iter().for_each(|task| job.starts(end, *task));
     }

@@ -42,8 +42,6 @@ pub(crate) trait Protocol: Sized + Debug + Clone + Send + 'static {
     const FAILS_ALIKE: bool = true;
     /// Whether a switch that is restarted costs time alone, and no operation: the authority is elsewhere.
     const SWITCH_ONLY_RELAYS: bool = false;
-    /// Whether workers that are at different operations stay apart when the authority restarts.
-    const KEEPS_UNEVEN_APART: bool = true;
     /// Lanes of an operation that takes some milliseconds, with [`Protocol::slow`].
     const LONG: usize;
 

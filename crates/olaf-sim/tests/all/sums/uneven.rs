@@ -2,11 +2,14 @@
 
 use super::Protocol;
 use super::chaos::some_setting;
-use super::job::{Job, MS, Task, peer};
+use super::job::{Job, MS, Setting, Task, peer};
 use crate::common::sums::{Draws, operation};
 use olaf_host::collective::{Collective, Operation, Reduction};
 
-super::for_all_protocols!(however_often_a_generation_ends_no_operation_meets_a_later_one);
+super::for_all_protocols!(
+    however_often_a_generation_ends_no_operation_meets_a_later_one,
+    operations_that_some_have_begun_fail_at_the_others_too,
+);
 
 /// Operations of each worker.
 const OPERATIONS: u32 = 60;
@@ -75,5 +78,32 @@ fn to_the_end<P: Protocol>(job: &mut Job<P>, draws: &mut Draws, others: &[u32], 
         if is_done && others.iter().all(|end| job.open_at(*end) == Some(0)) {
             return;
         }
+    }
+}
+
+/// The first worker is two operations ahead when a generation ends, and the second one has begun none.
+fn operations_that_some_have_begun_fail_at_the_others_too<P: Protocol>() {
+    let mut job = Job::<P>::met(Setting::default());
+    (0..3).for_each(|number| job.starts(0, Task::sum(300, number)));
+    job.starts(2, Task::sum(300, 0));
+    job.run_for(5 * MS);
+    job.give_up(2, 0);
+    job.run_for(500 * MS);
+    (0..3).for_each(|number| job.starts(1, Task::sum(300, number)));
+    (1..3).for_each(|number| job.starts(2, Task::sum(300, number)));
+    job.run_for(2000 * MS);
+    no_sum_is_wrong(&mut job, 3);
+}
+
+/// All workers begin the operation with that number. It ends well, and those before it have ended well or failed.
+#[track_caller]
+fn no_sum_is_wrong<P: Protocol>(job: &mut Job<P>, last: u32) {
+    job.begin_all(Task::sum(300, last));
+    job.run_until_done(5000 * MS);
+    for (end, number) in (0..3).flat_map(|end| (0..=last).map(move |number| (end, number))) {
+        let ended = job.outcome(end, number.into());
+        let is_right = ended.lanes == Task::sum(300, number).expected::<P>(&[0, 1, 2]);
+        assert!(ended.outcome.is_err() || is_right, "{end}, {number}: a wrong sum");
+        assert!(ended.outcome.is_ok() || number < last, "{end}: {:?}", ended.outcome);
     }
 }

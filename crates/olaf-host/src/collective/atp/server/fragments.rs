@@ -279,6 +279,13 @@ impl Fragments {
         self.newest_tensor
     }
 
+    /// Operations of which packets have come, at most. Each has a fragment at the first server: a tensor with a larger
+    /// number is wrong there. Another server may have none of some, and leaves the count to the first one.
+    pub(super) fn operations_seen(&self) -> u32 {
+        let fragments = self.base + self.kept.len() as u64;
+        u32::try_from(fragments.min(self.newest_tensor + 1)).unwrap_or(u32::MAX)
+    }
+
     /// The fragment of a sequence number. The error says whether it is too early, rather than late.
     pub(super) fn at(&mut self, sequence: u64) -> Result<&mut Fragment, bool> {
         if sequence >= self.open + self.window {

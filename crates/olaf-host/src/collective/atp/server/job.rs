@@ -10,8 +10,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_engine::party::{Draws, Moved};
+use olaf_engine::sums::operations;
 use olaf_engine::{Instant, PeerId, Session};
 use olaf_wire::atp::{ANY, Join};
+use olaf_wire::operations_after;
 use olaf_wire::reduce::Reason;
 
 /// A worker, as its newest join says.
@@ -28,6 +30,8 @@ pub(super) struct Member {
     pub(super) window: u16,
     pub(super) heard: Instant,
     pub(super) sent_at_us: u32,
+    /// The count of its program's operations, as it says; none: it was in no generation.
+    pub(super) operations: Option<u32>,
 }
 
 impl Member {
@@ -42,6 +46,7 @@ impl Member {
             window: join.window,
             heard: now,
             sent_at_us: join.sent_at_us,
+            operations: if join.operations == ANY { None } else { Some(join.operations) },
         }
     }
 }
@@ -61,6 +66,8 @@ pub(super) struct End {
 pub(super) struct Generation {
     pub(super) number: u16,
     pub(super) life: u16,
+    /// The count of operations that its life began with.
+    pub(super) began_with: u32,
     /// By rank.
     pub(super) members: Vec<Member>,
     /// Their peers, each once, in order.
@@ -94,6 +101,7 @@ impl Generation {
         Self {
             number,
             life: number,
+            began_with: 0,
             gone: alloc::vec![false; members.len()],
             ranks: sessions.zip(0..).collect(),
             group: group_of(&members),
@@ -228,6 +236,19 @@ impl Job {
     pub(super) fn is_deserted(&self, now: Instant, time: Duration) -> bool {
         let members = self.current.iter().flat_map(|current| &current.members);
         members.chain(self.lobby.values()).all(|member| now.since(member.heard) >= time)
+    }
+
+    /// The count of operations of the program that is the furthest; none: no candidate's program has begun any.
+    pub(super) fn operations(&self) -> Option<u32> {
+        let counts = self.lobby.values().filter_map(|of| Some((of.session, of.operations?)));
+        let Some(current) = &self.current else {
+            return operations::furthest(counts.map(|(_, count)| count));
+        };
+        // Nobody else knows how far the generation came.
+        let members = counts.filter(|(session, _)| current.rank_of(*session).is_some());
+        let seen = current.fragments.operations_seen();
+        let each = members.map(|(_, count)| operations::begun(count, current.began_with, seen));
+        Some(operations_after(current.began_with, each.max().unwrap_or(0)))
     }
 
     /// Returns true if another worker in the lobby wants the rank.

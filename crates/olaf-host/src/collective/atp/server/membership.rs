@@ -161,6 +161,7 @@ impl AtpServer {
     /// Begins a generation of the workers in the lobby.
     fn begin(&mut self, now: Instant, of: (u16, u8)) {
         let Some(job) = self.jobs.get_mut(&of) else { return };
+        let began_with = job.operations().unwrap_or(0);
         let Some(members) = job.seated(of.0, &self.topology) else { return };
         let number = self.next_generation;
         self.next_generation = number.checked_add(1).unwrap_or(1);
@@ -169,6 +170,7 @@ impl AtpServer {
         let window = self.config.window_of(values).min(wanted);
         let workers = job.workers;
         let mut current = Generation::new(number, members, values, window);
+        current.began_with = began_with;
         current.factors = Factors::new(job.scale, window);
         let misplaced = current.seat(of, LEVELS, &self.topology);
         if current.seating.levels > SHORT_LEVELS {
@@ -390,5 +392,6 @@ fn welcome_to(of: (u16, u8), job: &Job, current: &Generation, rank: usize) -> We
         sequence: current.fragments.open(),
         upper: (current.seating.levels > SHORT_LEVELS).then(|| seat.upper()),
         nonce: 0,
+        operations: current.began_with,
     }
 }

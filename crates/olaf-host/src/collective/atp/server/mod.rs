@@ -25,7 +25,7 @@ use olaf_engine::{
     Engine, Event, Instant, PeerId, PortId, Receivers, Refused, Source, TrafficClass, Transmit,
     Verdict, Why,
 };
-use olaf_wire::atp::{AtpPacket, Kind};
+use olaf_wire::atp::{AtpPacket, Kind, answer_to_another_version};
 use statistics::Counts;
 
 /// Bytes of the longest control message and of a packet without values.
@@ -93,7 +93,15 @@ impl AtpServer {
     }
 
     fn take(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Result<(), Refused> {
-        let packet = AtpPacket::new_checked(bytes).map_err(Refused::Malformed)?;
+        let packet = match AtpPacket::new_checked(bytes) {
+            Ok(packet) => packet,
+            Err(refusal) => {
+                if let Some(answer) = answer_to_another_version(bytes) {
+                    self.send(now, Receivers::One(from.peer), |buf| answer.emit(buf));
+                }
+                return Err(Refused::Malformed(refusal));
+            }
+        };
         match packet.kind() {
             Kind::Gradient => {
                 let taken = self.handle_gradient(now, from, &packet);

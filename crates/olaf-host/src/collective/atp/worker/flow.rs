@@ -46,6 +46,9 @@ pub(super) enum Answered {
 #[derive(Debug)]
 pub(super) struct Flow {
     pub(super) seat: Option<Welcome>,
+    /// Operations between the beginning of this flow's life and that of the worker's: the flow's tensors are counted
+    /// from the former. Servers that begin at different times may know different counts.
+    pub(super) skipped: u64,
     /// The life of the job that this end has finished with.
     pub(super) closed: u16,
     /// The server has said that the generation ends with that operation.
@@ -93,6 +96,7 @@ impl Flow {
     pub(super) fn new(options: &Options) -> Self {
         Self {
             seat: None,
+            skipped: 0,
             closed: 0,
             ends_at: None,
             next: 0,

@@ -6,7 +6,8 @@ use super::{Closing, Standing, Worker};
 use crate::collective::Failure;
 use core::time::Duration;
 use olaf_engine::{Ecn, Instant, Refused, Source, WorkerEvent};
-use olaf_wire::atp::{ANY, AtpPacket, Closed, Header, Kind, Welcome};
+use olaf_wire::atp::offsets::TENSOR_BITS;
+use olaf_wire::atp::{ANY, AtpPacket, Closed, Header, Kind, Welcome, other_version_of, widen};
 use olaf_wire::reduce::{Reason, WelcomeCode};
 
 impl Worker {
@@ -19,7 +20,13 @@ impl Worker {
         if from.peer != self.config.switch {
             return Err(Refused::UnknownPeer);
         }
-        let packet = AtpPacket::new_checked(bytes).map_err(Refused::Malformed)?;
+        let packet = match AtpPacket::new_checked(bytes) {
+            Ok(packet) => packet,
+            Err(refusal) => {
+                self.note_version(now, bytes);
+                return Err(Refused::Malformed(refusal));
+            }
+        };
         if packet.job() != self.job {
             return Err(Refused::UnknownJob);
         }
@@ -37,6 +44,17 @@ impl Worker {
             Kind::Welcome => self.handle_welcome(now, at, &packet),
             Kind::Closed => self.handle_closed(now, at, &packet),
             Kind::Gradient | Kind::Join | Kind::Leave => Err(Refused::WrongDirection),
+        }
+    }
+
+    /// A switch or a server of another version answers a join in its own version.
+    fn note_version(&mut self, now: Instant, bytes: &[u8]) {
+        let Some(version) = other_version_of(bytes, self.job, self.config.session) else { return };
+        // What is left of a life ends first, and its switch speaks this version.
+        let asks = matches!(self.standing, Standing::Joining { .. }) && self.open.is_empty();
+        if asks && self.flows.iter().all(|flow| flow.seat.is_none()) {
+            self.other_version = Some(version);
+            self.turned_away(now, WelcomeCode::OtherVersion);
         }
     }
 
@@ -78,7 +96,8 @@ impl Worker {
         }
         let open = self.open.iter_mut().find(|open| open.has(at, sequence));
         let open = open.ok_or(Refused::NotReady)?;
-        let is_same = header.key.tensor_near(open.number) == open.number
+        let tensor = open.number + flow.skipped;
+        let is_same = header.key.tensor_near(tensor) == tensor
             && header.tensor_length as usize == open.lanes();
         if !is_same || !open.take(at, sequence, packet.values(), seat.workers) {
             return Err(Refused::Mismatch);
@@ -200,8 +219,8 @@ impl Worker {
         let culprit = (closed.culprit != ANY).then_some(closed.culprit);
         let failure = Failure::Closed { reason: closed.reason, culprit };
         let near = self.open.front().map_or(self.next_operation, |open| open.number);
-        let number = olaf_wire::atp::widen(closed.tensor.into(), 24, near);
-        let number = if is_unknown { 0 } else { number };
+        let tensor = widen(closed.tensor.into(), TENSOR_BITS, near + flow.skipped);
+        let number = if is_unknown { 0 } else { tensor.saturating_sub(flow.skipped) };
         flow.ends_at = Some(number);
         self.tell(WorkerEvent::GenerationClosed {
             generation: seat.life.into(),

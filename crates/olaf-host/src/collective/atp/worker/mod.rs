@@ -21,6 +21,7 @@ pub use statistics::WorkerStatistics;
 
 use super::Options;
 use super::fixed::SCALE;
+use crate::collective::member::Progress;
 use crate::collective::{
     Collective, Config, Done, Failure, Operation, OperationId, Reduction, Standing,
 };
@@ -34,6 +35,7 @@ use olaf_engine::{
     Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why, WorkerEvent,
 };
 use olaf_wire::atp::{MAX_WORKERS, datagram_len};
+use olaf_wire::operations_ahead;
 use olaf_wire::reduce::{LaneType, Reason, WelcomeCode};
 use operations::Open;
 use statistics::Counts;
@@ -69,6 +71,9 @@ pub struct Worker {
     /// Operations that wait for the next life of the job.
     waiting: VecDeque<Open>,
     next_operation: u64,
+    progress: Progress,
+    /// The count of operations in the first join since this end began to join.
+    told: Option<Option<u32>>,
     closing: Option<Closing>,
     done: VecDeque<Done>,
     next_id: u64,
@@ -77,6 +82,7 @@ pub struct Worker {
     /// The flow whose turn it is.
     turn: usize,
     is_silent: bool,
+    other_version: Option<u8>,
     counts: Counts,
     events: VecDeque<WorkerEvent>,
 }
@@ -119,12 +125,15 @@ impl Worker {
             open: VecDeque::new(),
             waiting: VecDeque::new(),
             next_operation: 0,
+            progress: Progress::default(),
+            told: None,
             closing: None,
             done: VecDeque::new(),
             next_id: 0,
             leaving: Vec::new(),
             turn: 0,
             is_silent: false,
+            other_version: None,
             counts: Counts::default(),
             events: VecDeque::new(),
         })
@@ -166,10 +175,23 @@ impl Worker {
         }
     }
 
+    /// Operations end that have no place in a life. They count all the same: the other workers begin them, too.
+    fn fail_unplaced(
+        &mut self,
+        now: Instant,
+        open: impl IntoIterator<Item = Open>,
+        failure: Failure,
+    ) {
+        for open in open {
+            self.progress.begin(1);
+            self.fail(now, [open], failure);
+        }
+    }
+
     /// Asks all servers to be let in.
     fn begin_to_join(&mut self, now: Instant) {
         self.standing = Standing::Joining { here: 0, workers: self.config.workers };
-        self.closing = None;
+        (self.closing, self.told) = (None, None);
         for flow in &mut self.flows {
             self.counts.abandoned += flow.in_flight();
             let closed = flow.seat.map_or(flow.closed, |seat| seat.life);
@@ -181,19 +203,39 @@ impl Worker {
     /// A server has let this end in. When all have, operations begin.
     fn begin_life(&mut self, now: Instant) {
         let seats: Option<Vec<_>> = self.flows.iter().map(|flow| flow.seat).collect();
-        let Some(first) = seats.and_then(|seats| seats.first().copied()) else { return };
+        let Some(seats) = seats else { return };
+        let Some(first) = seats.first().copied() else { return };
+        let further = |one, other| if operations_ahead(other, one) > 0 { other } else { one };
+        let furthest = seats.iter().map(|seat| seat.operations).fold(first.operations, further);
+        let count = self.progress.begun_and_doomed();
+        let is_behind_us = count.is_some_and(|count| operations_ahead(count, furthest) > 0);
+        if is_behind_us && self.told.is_some_and(|told| told != count) {
+            // An operation that was given up while this end joined: the servers may not have heard of it. It has to
+            // fail at the other workers, too.
+            let failure = Failure::Closed { reason: Reason::Left, culprit: Some(first.rank) };
+            return self.close(now, Closing { number: 0, failure, dooms_next: false });
+        }
+        self.progress.align(furthest);
+        for (flow, seat) in self.flows.iter_mut().zip(&seats) {
+            let skipped = operations_ahead(furthest, seat.operations);
+            flow.skipped = u64::try_from(skipped).unwrap_or(0);
+        }
         let (generation, rank, workers) = (first.life.into(), first.rank, first.workers);
         self.standing = Standing::In { generation, rank, workers };
         self.next_operation = 0;
         self.counts.lives += 1;
         self.tell(WorkerEvent::InGeneration { generation, rank, workers });
         for open in core::mem::take(&mut self.waiting) {
-            self.place(now, open);
+            match self.progress.take_doomed() {
+                Some(failure) => self.fail_unplaced(now, [open], failure),
+                None => self.place(now, open),
+            }
         }
     }
 
     /// Gives an operation its place behind all others.
     fn place(&mut self, now: Instant, mut open: Open) {
+        self.progress.begin(1);
         let number = self.next_operation;
         let values = self.flows[0].seat.map_or(1, |seat| seat.values);
         let mut next: Vec<u64> = self.flows.iter().map(|flow| flow.next).collect();
@@ -234,6 +276,7 @@ impl Worker {
     fn finish_closing(&mut self, now: Instant) {
         let Some(closing) = self.closing else { return };
         if !closing.dooms_next && self.open.is_empty() {
+            self.progress.generation_ended(closing.failure, false);
             self.begin_to_join(now);
         }
     }
@@ -262,7 +305,8 @@ impl Worker {
         let open = core::mem::take(&mut self.open);
         self.fail(now, open, failure);
         let waiting = core::mem::take(&mut self.waiting);
-        self.fail(now, waiting, failure);
+        self.fail_unplaced(now, waiting, failure);
+        self.progress.generation_ended(failure, false);
         self.begin_to_join(now);
         self.flows.iter_mut().for_each(|flow| flow.next_join = None);
     }
@@ -304,6 +348,8 @@ fn refusal(operation: &Operation) -> Option<Failure> {
 impl Collective for Worker {
     fn join(&mut self, now: Instant) {
         if !matches!(self.standing, Standing::Joining { .. } | Standing::In { .. }) {
+            // A newcomer has nothing behind it that may fail.
+            self.progress.forget();
             self.begin_to_join(now);
         }
     }
@@ -315,11 +361,16 @@ impl Collective for Worker {
             }
         }
         self.stop(now, Failure::NotJoined);
+        self.progress.forget();
         self.standing = Standing::Left;
     }
 
     fn standing(&self) -> Standing {
         self.standing
+    }
+
+    fn other_version(&self) -> Option<u8> {
+        self.other_version
     }
 
     fn begin(
@@ -339,6 +390,10 @@ impl Collective for Worker {
         self.next_id += 1;
         self.counts.operations += 1;
         let open = Open::new(id, now, operation);
+        if let Some(failure) = self.progress.take_doomed() {
+            self.fail_unplaced(now, [open], failure);
+            return Ok(id);
+        }
         let takes = self.closing.is_none_or(|closing| closing.dooms_next);
         if matches!(self.standing, Standing::In { .. }) && takes {
             self.place(now, open);
@@ -356,7 +411,7 @@ impl Collective for Worker {
         if let Some(at) = self.waiting.iter().position(|open| open.id == operation) {
             // Those behind it would take the place of others' operations.
             let later = self.waiting.split_off(at);
-            self.fail(now, later, Failure::TimedOut);
+            self.fail_unplaced(now, later, Failure::TimedOut);
             return;
         }
         let Some(at) = self.open.iter().position(|open| open.id == operation) else { return };
@@ -371,6 +426,7 @@ impl Collective for Worker {
             self.close(now, Closing { number: number + 1, failure, dooms_next: false });
         }
         self.close(now, Closing { number, failure: Failure::TimedOut, dooms_next: false });
+        self.progress.generation_ended(failure, false);
     }
 }
 

@@ -64,6 +64,8 @@ impl Worker {
         let server = u8::try_from(at).ok()?;
         let keepalive = self.config.options.keepalive;
         let scale = self.scale_of_join();
+        let count = self.progress.begun_and_doomed();
+        self.told.get_or_insert(count);
         let flow = &mut self.flows[at];
         // A server that does not answer is asked again soon, and then more and more seldom.
         flow.join_wait = (flow.join_wait * 2).max(FIRST_JOIN_WAIT).min(keepalive);
@@ -86,6 +88,7 @@ impl Worker {
             servers: self.own.servers,
             window: u16::try_from(self.own.most_packets).unwrap_or(u16::MAX),
             nonce: flow.nonce,
+            operations: count.unwrap_or(ANY),
         };
         self.counts.joins += 1;
         Some(join.emit(buf))
@@ -113,7 +116,7 @@ impl Worker {
         let mut header = flow.header(self.job, server, sequence);
         let seat = flow.seat?;
         let open = self.open.iter().find(|open| open.has(at, sequence))?;
-        header.key = Key::new(seat.generation, open.number, sequence);
+        header.key = Key::new(seat.generation, open.number + flow.skipped, sequence);
         header.tensor_length = u32::try_from(open.lanes()).ok()?;
         header.resend |= again.is_some();
         header.overflow = again == Some(true);

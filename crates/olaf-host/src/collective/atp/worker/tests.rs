@@ -4,8 +4,11 @@ use super::*;
 use crate::collective::Buffer;
 use crate::collective::atp::Factor;
 use alloc::boxed::Box;
-use olaf_engine::JobId;
-use olaf_wire::atp::{AtpPacket, Closed, Header, Key, Kind, Welcome};
+use olaf_engine::{JobId, Refused};
+use olaf_wire::Refusal;
+use olaf_wire::atp::{
+    AtpPacket, Closed, Header, Join, Key, Kind, Welcome, answer_to_another_version,
+};
 use olaf_wire::ids::Session;
 
 const START: Instant = Instant(1_000_000_000);
@@ -48,6 +51,7 @@ fn worker(first_packets: u32, window: u16, own: Options) -> Worker {
         sequence: 0,
         upper: None,
         nonce: 0,
+        operations: 0,
     };
     let len = welcome.emit(&mut buf);
     assert_eq!(worker.handle_packet(START, Source::end(SWITCH), &buf[..len]), Verdict::Absorb);
@@ -221,4 +225,58 @@ fn what_is_open_fails_by_name_where_the_generation_is_closed() {
     let dead = Failure::Closed { reason: Reason::Dead, culprit: Some(1) };
     assert_eq!(outcomes, [Ok(()), Err(dead)]);
     assert!(matches!(worker.standing(), Standing::Joining { .. }), "it joins again");
+}
+
+/// A worker that asks to be let in.
+fn asking() -> Worker {
+    let config = Config { workers: 2, ..Config::new(JobId(1), Session(7), SWITCH) };
+    let mut worker = Worker::new(config, Options::default()).expect("it can be");
+    worker.join(START);
+    assert!(worker.poll_transmit(START, PortId(0), &mut [0; 2048]).is_some());
+    worker
+}
+
+#[test]
+fn a_switch_of_another_version_turns_the_worker_away_and_names_its_version() {
+    let mut worker = asking();
+    let mut join = [0; 128];
+    let len = join_of(Session(7)).emit(&mut join);
+    join[9] = 1;
+    let answer = answer_to_another_version(&join[..len]).expect("it is a join");
+    let mut buf = [0; 128];
+    let len = answer.emit(&mut buf);
+    buf[9] = 3;
+    let refused = Refused::Malformed(Refusal::WrongVersion { have: 3, speaks: 2 });
+    let told = worker.handle_packet(START, Source::end(SWITCH), &buf[..len]);
+    assert_eq!(told, Verdict::refused(refused));
+    assert_eq!(worker.standing(), Standing::Refused(WelcomeCode::OtherVersion));
+    assert_eq!(worker.other_version(), Some(3));
+    // One that is in believes no such word: its switch speaks its version.
+    let mut inside = self::worker(4, 64, Options::default());
+    assert_eq!(
+        inside.handle_packet(START, Source::end(SWITCH), &buf[..len]),
+        Verdict::refused(refused)
+    );
+    assert!(matches!(inside.standing(), Standing::In { .. }));
+}
+
+fn join_of(session: Session) -> Join {
+    Join {
+        job: 1,
+        server: 0,
+        session,
+        rank: 0,
+        workers: 2,
+        generation: 0,
+        closed: 0,
+        values: 1,
+        aggregators: 0,
+        switches: [0; 4],
+        sent_at_us: 0,
+        scale: 1.0,
+        servers: 1,
+        window: 1,
+        nonce: 0,
+        operations: 0,
+    }
 }

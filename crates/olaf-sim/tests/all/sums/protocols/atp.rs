@@ -26,8 +26,6 @@ impl Protocol for Atp {
     const NAME: &'static str = "atp";
     const AUTHORITY: PeerId = SERVER;
     const SWITCH_ONLY_RELAYS: bool = true;
-    // Its joins do not say how many operations a program has begun.
-    const KEEPS_UNEVEN_APART: bool = false;
     const LONG: usize = 62 * 4000;
 
     fn own() -> Options {
