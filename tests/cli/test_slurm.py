@@ -50,7 +50,7 @@ cd FOLDER
 module load python
 # A job that was put back into the queue goes on where it was.
 how=(--config 'FOLDER/a run/job.toml')
-if [ -e 'FOLDER/a run/history.jsonl' ]; then how=(--resume 'FOLDER/a run'); fi
+if [ -e 'FOLDER/a run/history.jsonl' ]; then how=(--resume 'FOLDER/a run' --trust); fi
 PYTHON -m olaf train "${how[@]}" &
 driver=$!
 # Slurm tells this script alone that time is nearly up: the run is to end in order.
