@@ -16,6 +16,20 @@ if TYPE_CHECKING:
     from olaf.sums.collective import SumConnection
 
 
+ENDED = "olaf/ended"
+"""Key of the reason why the ranks did not all join; empty if they did."""
+
+
+def fresh(store: Store, size: int) -> Store:
+    """A part of the store for this group alone.
+
+    A store may outlive its group, as that of torchrun does. Then a second group of the name would
+    find the addresses of the first one.
+    """
+    made = (store.add("olaf/groups", 1) - 1) // size
+    return dist.PrefixStore(f"olaf/{made}", store)
+
+
 def connect(
     settings: Settings,
     store: Store,
@@ -30,7 +44,24 @@ def connect(
     Every rank calls this. It waits for the other ranks as long as the group's time-out, and for the
     switch as long as `connect_timeout_s`. Raises DistBackendError, which names the switch.
     """
-    job = _agree_on_job(settings, store, size=size, timeout=timeout, is_world=is_world)
+    meeting = _Meeting(store, size, timeout)
+    job = meeting.job(settings, is_world=is_world)
+    try:
+        connection = _join(settings, job, rank=rank, size=size)
+    except dist.DistBackendError as error:
+        meeting.fail(str(error))
+        raise
+    # A rank that left now would be missing for a rank that has not heard yet that the job begins.
+    try:
+        meeting.wait_until_all_have_joined()
+    except dist.DistBackendError:
+        connection.close()
+        raise
+    return connection
+
+
+def _join(settings: Settings, job: int, *, rank: int, size: int) -> SumConnection:
+    where = f"olaf: rank {rank} could not join job {job} at the switch {settings.switch}"
     try:
         connection = connect_sum(
             settings.switch,
@@ -43,37 +74,52 @@ def connect(
             **settings.connection,
         )
     except (OlafError, OSError) as error:
-        raise dist.DistBackendError(
-            f"olaf: rank {rank} could not join job {job} at the switch {settings.switch}: {error}"
-        ) from error
+        raise dist.DistBackendError(f"{where}: {error}") from error
     if connection.rank != rank:
         connection.close()
         raise dist.DistBackendError(
-            f"olaf: the switch {settings.switch} has another worker as rank {rank} of job {job}. "
-            f"Does another program use this job? Choose another OLAF_JOB"
+            f"{where}: another worker has this rank. Does another program use this job? Choose "
+            "another OLAF_JOB"
         )
     return connection
 
 
-def _agree_on_job(
-    settings: Settings, store: Store, *, size: int, timeout: timedelta, is_world: bool
-) -> int:
-    """The job's number, the same at all ranks. The last rank that arrives chooses it.
+class _Meeting:
+    """The ranks of a group, while they connect. They meet in torch's store."""
 
-    The world's job is `settings.job`. A subgroup's number has a counter in its upper 16 bits, so
-    that it differs from every world's number and from the other subgroups of this world.
-    """
-    here = store.add("olaf/here", 1)
-    # A store may outlive its group. Then the second group of that name makes the second round.
-    key = f"olaf/job/{(here - 1) // size}"
-    if here % size == 0:
-        number = settings.job
-        if not is_world:
-            counter = _shared(store).add(f"olaf/subgroups/{settings.job}", 1)
-            number += ((counter - 1) % MAX_JOB + 1) << 16
-        store.set(key, str(number))
-    store.wait([key], timeout)
-    return int(store.get(key))
+    def __init__(self, store: Store, size: int, timeout: timedelta) -> None:
+        self._store = store
+        self._size = size
+        self._timeout = timeout
+        self._here = store.add("olaf/here", 1)
+
+    def job(self, settings: Settings, *, is_world: bool) -> int:
+        """The job's number, the same at all ranks. The last rank that arrives chooses it.
+
+        The world's job is `settings.job`. A subgroup's number has a counter in its upper 16 bits,
+        so that it differs from every world's number and from the other subgroups of this world.
+        """
+        key = "olaf/job"
+        if self._here == self._size:
+            number = settings.job
+            if not is_world:
+                counter = _shared(self._store).add(f"olaf/subgroups/{settings.job}", 1)
+                number += ((counter - 1) % MAX_JOB + 1) << 16
+            self._store.set(key, str(number))
+        self._store.wait([key], self._timeout)
+        return int(self._store.get(key))
+
+    def fail(self, reason: str) -> None:
+        """Tell the others that this rank could not join."""
+        self._store.set(ENDED, reason)
+
+    def wait_until_all_have_joined(self) -> None:
+        """Raises DistBackendError with the reason of the rank that could not."""
+        if self._store.add("olaf/joined", 1) == self._size:
+            self._store.set(ENDED, "")
+        self._store.wait([ENDED], self._timeout)
+        if reason := self._store.get(ENDED).decode():
+            raise dist.DistBackendError(reason)
 
 
 def _shared(store: Store) -> Store:

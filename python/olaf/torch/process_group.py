@@ -22,7 +22,7 @@ import torch
 from olaf.sums.protocols import PROTOCOLS
 from olaf.torch import calls
 from olaf.torch.compiling import uncompiled
-from olaf.torch.connecting import connect
+from olaf.torch.connecting import connect, fresh
 from olaf.torch.distributed import Gloo, Store, Work, dist
 from olaf.torch.fall_back import FallBack
 from olaf.torch.options import Settings, settings
@@ -63,7 +63,7 @@ class SumProcessGroup(dist.ProcessGroup):
             # torch 2.11 cannot make an object of a subclass together with a store. Our group uses
             # the store that it keeps itself.
             super().__init__(rank, size)
-        self._store = store
+        store = self._store = fresh(store, size)
         self._timeout = timeout
         self._settings = chosen
         self._is_world = is_world
