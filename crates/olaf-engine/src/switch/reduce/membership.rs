@@ -18,7 +18,7 @@ use crate::time::Instant;
 use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_wire::reduce::{
-    ALL, Address, Join, Leave, MAX_RANKS, Reason, ReducePacket, Welcome, WelcomeCode,
+    ALL, Address, Closed, Join, Leave, MAX_RANKS, Reason, ReducePacket, Welcome, WelcomeCode,
     offsets::{HEADER, WORD},
 };
 
@@ -360,6 +360,17 @@ impl Switch {
             Ok(leave) => leave,
             Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
         };
+        let verdict = self.take_leave(now, from, &leave);
+        if verdict != Verdict::Drop(DropReason::WrongSender) {
+            // Also where nobody of that name is here: then this is a repetition, and the answer to the first was lost.
+            let Leave { address, operation } = leave;
+            let closed = Closed { address, operation, culprit: address.rank, reason: Reason::Left };
+            self.out.tell(now, from.peer, Message::Closed(closed));
+        }
+        verdict
+    }
+
+    fn take_leave(&mut self, now: Instant, from: Source, leave: &Leave) -> Verdict {
         let address = leave.address;
         if leave.operation == u32::MAX {
             self.leave_newer(now, from, &address);

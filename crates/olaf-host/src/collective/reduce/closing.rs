@@ -9,31 +9,6 @@ use alloc::collections::VecDeque;
 use olaf_engine::{Instant, Refused, WorkerEvent};
 use olaf_wire::reduce::{ALL, Closed, Leave, Reason, ReducePacket};
 
-/// A good-bye to a generation.
-#[derive(Debug, Default)]
-pub(super) struct Leaving {
-    /// It is to be sent.
-    next: Option<Leave>,
-    /// It was sent. A welcome to that generation says that the switch has not heard it.
-    last: Option<Leave>,
-}
-
-impl Leaving {
-    pub(super) const fn say(&mut self, leave: Leave) {
-        (self.next, self.last) = (Some(leave), Some(leave));
-    }
-
-    pub(super) const fn is_due(&self) -> bool {
-        self.next.is_some()
-    }
-
-    /// The switch takes this end for a member of that generation. Whether it has left it.
-    pub(super) fn say_again_to(&mut self, generation: u32) -> bool {
-        self.next = self.last.filter(|leave| leave.address.generation == generation);
-        self.next.is_some()
-    }
-}
-
 impl Reducer {
     pub(super) fn handle_closed(
         &mut self,
@@ -41,6 +16,11 @@ impl Reducer {
         packet: &ReducePacket<'_>,
     ) -> Result<(), Refused> {
         let closed = Closed::parse(packet).map_err(Refused::Malformed)?;
+        if self.leaving.last(|leave| leave.address == closed.address).is_some() {
+            // The switch has heard the leave, or never knew this end.
+            self.leaving.stop();
+            return Ok(());
+        }
         self.for_generation(&closed.address)?;
         self.heard(now);
         let culprit = (closed.culprit != ALL).then_some(closed.culprit);
@@ -132,7 +112,7 @@ impl Reducer {
         self.abandon(&generation);
         if closing.is_own {
             let Generation { address, .. } = generation;
-            self.leaving.say(Leave { address, operation: closing.operation });
+            self.leaving.once(now, Leave { address, operation: closing.operation });
         }
         self.begin_to_join(now, number);
     }
@@ -166,8 +146,8 @@ impl Reducer {
         self.window.forget();
     }
 
-    pub(super) fn emit_leave(&mut self, buf: &mut [u8]) -> Option<usize> {
-        let leave = self.leaving.next.take()?;
+    pub(super) fn emit_leave(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
+        let leave = self.leaving.take(now)?;
         self.counts.leaves += 1;
         Some(leave.emit(buf))
     }

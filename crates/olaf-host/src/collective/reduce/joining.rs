@@ -45,7 +45,7 @@ impl Reducer {
     /// When the next join leaves.
     pub(super) fn joins_at(&self) -> Option<Instant> {
         match self.standing {
-            Standing::Joining { .. } if !self.leaving.is_due() => self.joining.next,
+            Standing::Joining { .. } if self.leaving.at().is_none() => self.joining.next,
             _ => None,
         }
     }
@@ -108,9 +108,12 @@ impl Reducer {
             check(&welcome).map_err(|field| Refused::Malformed(Refusal::BadField(field)))?;
         }
         self.heard(now);
+        let generation = welcome.address.generation;
         if welcome.code == WelcomeCode::Welcome
-            && self.leaving.say_again_to(welcome.address.generation)
+            && let Some(leave) = self.leaving.last(|leave| leave.address.generation == generation)
         {
+            // The switch takes this end for a member that it still has: it has not heard the leave.
+            self.leaving.once(now, leave);
             return Ok(());
         }
         if welcome.sent_at_us != 0 {

@@ -27,13 +27,12 @@ mod tests;
 
 pub use statistics::ReducerStatistics;
 
-use super::member::Progress;
+use super::member::{Leaving, Progress};
 use super::path::Path;
 use super::window::{Fixed, Window};
 use super::{Collective, Config, Done, Failure, Operation, OperationId, Reduction, Standing};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use closing::Leaving;
 use generation::Generation;
 use joining::Joining;
 use missing::{Asking, Quiet};
@@ -58,7 +57,7 @@ pub struct Reducer {
     /// Operations that wait for the next generation, in order.
     waiting: VecDeque<Open>,
     progress: Progress,
-    leaving: Leaving,
+    leaving: Leaving<Leave>,
     done: VecDeque<Done>,
     next_id: u64,
     window: Box<dyn Window>,
@@ -101,14 +100,14 @@ impl Reducer {
         }
     }
 
-    /// Says good-bye, before the next operation. Open operations fail.
+    /// Leaves the job, before the next operation. Open operations fail.
     pub fn leave(&mut self, now: Instant) {
         if let Some(generation) = self.generation.take() {
             self.abandon(&generation);
             let address = generation.address;
             let operation = generation.open.front().map(|open| open.at.number);
             let operation = operation.unwrap_or(generation.next_operation);
-            self.leaving.say(Leave { address, operation });
+            self.leaving.begin(now, Leave { address, operation });
             self.fail(now, generation.open, Failure::NotJoined);
         } else if matches!(self.standing, Standing::Joining { .. }) {
             // The switch may have this end among those who wait for the next generation. It finds it
@@ -116,7 +115,7 @@ impl Reducer {
             let address = self.address_of_join();
             let rank = if address.rank == ALL { 0 } else { address.rank };
             let address = Address { rank, ..address };
-            self.leaving.say(Leave { address, operation: u32::MAX });
+            self.leaving.begin(now, Leave { address, operation: u32::MAX });
         }
         let waiting = core::mem::take(&mut self.waiting);
         self.fail(now, waiting, Failure::NotJoined);
@@ -286,7 +285,7 @@ impl Engine for Reducer {
     }
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
-        let retransmissions = [self.joins_at(), self.asking.next()];
+        let retransmissions = [self.leaving.at(), self.joins_at(), self.asking.next()];
         let retransmission = retransmissions.into_iter().flatten().min();
         let retransmission = retransmission.map(|at| (at, Why::Retransmission));
         let silence = self.falls_silent_at().map(|at| (at, Why::SilenceCheck));

@@ -34,7 +34,7 @@ impl Reducer {
     }
 
     fn write(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
-        if let Some(len) = self.emit_leave(buf) {
+        if let Some(len) = self.emit_leave(now, buf) {
             return Some(len);
         }
         if let Some(len) = self.emit_join(now, buf) {

@@ -40,7 +40,6 @@ enum Row {
 
 /// What a protocol does today instead of what is decided. The shared roster is to empty this table.
 const TODAY: &[(&str, Row, &str)] = &[
-    ("reduce", Row::Leaves, "is lost now and then though half of all datagrams are lost"),
     ("trio", Row::Tree, "told without a name"),
     // The generation may begin with the count of an earlier join.
     ("reduce", Row::GivenUp, "is summed with a later one"),

@@ -378,8 +378,12 @@ fn a_worker_that_leaves_ends_the_generation_and_is_not_waited_for() {
     trace.piece(1, 0, 1, 1.0);
     trace.sent();
     trace.leaves(1, 1);
-    let closed = Out::Closed { operation: 1, culprit: 1, reason: Reason::Left };
-    assert_eq!(trace.sent(), [(alloc::vec![0], closed)]);
+    let closed = || Out::Closed { operation: 1, culprit: 1, reason: Reason::Left };
+    // The leaver is told too, so that it sends its leave no more.
+    assert_eq!(trace.sent(), [(alloc::vec![0], closed()), (alloc::vec![1], closed())]);
+    // Where that word is lost, the leave comes again, to a switch that does not know the worker any more.
+    assert_eq!(dropped(trace.leaves(1, 1)), "not_a_member");
+    assert_eq!(trace.sent(), [(alloc::vec![1], closed())]);
     assert_eq!(dropped(trace.piece_of(1, (1, 1, 1), 1, 1.0)), "not_a_member");
 }
 
@@ -390,8 +394,8 @@ fn an_operation_that_all_have_sent_keeps_its_result_when_a_worker_leaves_in_it()
     trace.piece(1, 0, 1, 1.0);
     trace.sent();
     trace.leaves(1, 0);
-    let closed = Out::Closed { operation: 1, culprit: 1, reason: Reason::Left };
-    assert_eq!(trace.sent(), [(alloc::vec![0], closed)]);
+    let closed = |operation| Out::Closed { operation, culprit: 1, reason: Reason::Left };
+    assert_eq!(trace.sent(), [(alloc::vec![0], closed(1)), (alloc::vec![1], closed(0))]);
     trace.asks(0, 0, 1, 0);
     assert_eq!(trace.results(), [(alloc::vec![0], 0, 2.0, 2)]);
 }
@@ -563,6 +567,7 @@ fn strangers_and_old_messages_are_refused_by_name() {
     trace.generation = generation;
     let bytes = b"OLFR no message";
     assert_eq!(dropped(trace.recv(0, bytes)), "truncated");
+    trace.sent();
     let verdict = {
         let leave = Leave { address: trace.address(0), operation: 0 };
         let mut buf = [0; 64];
@@ -570,6 +575,7 @@ fn strangers_and_old_messages_are_refused_by_name() {
         trace.recv(1, &buf[..len])
     };
     assert_eq!(dropped(verdict), "wrong_sender");
+    assert_eq!(trace.sent(), [], "whose leave does not count, is told nothing");
     let receivers = trace.switch.jobs[&JOB].current.as_ref().map(|one| one.group.len());
     assert_eq!(receivers, Some(2), "nobody else is hurt");
 }

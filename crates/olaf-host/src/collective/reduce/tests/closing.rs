@@ -183,12 +183,34 @@ fn an_operation_that_is_given_up_takes_the_end_out_of_the_generation() {
 }
 
 #[test]
-fn a_worker_that_leaves_says_so_once() {
+fn a_worker_that_leaves_says_so_until_the_switch_confirms_it() {
     let mut trace = Trace::joined(config());
     trace.end.leave(trace.now);
     trace.sends(&[Sent::Leave(0)]);
     assert_eq!(trace.end.standing(), Standing::Left);
+    trace.end.join(trace.now);
+    trace.after_ms(20).sends(&[Sent::Leave(0)]);
+    trace.confirms(GENERATION, 0);
+    // A join that is sent before could overtake the leave.
+    trace.sends(&[Sent::Join { generation: 0 }]);
+    trace.end.leave(trace.now);
+    trace.sends(&[Sent::Leave(u32::MAX)]);
+    trace.confirms(0, 0);
     trace.after_ms(1000).sends(&[]);
+    assert_eq!(trace.end.poll_timeout(), None, "the process may end");
+}
+
+#[test]
+fn a_worker_that_leaves_a_dead_switch_gives_up() {
+    let mut trace = Trace::joined(config());
+    trace.end.leave(trace.now);
+    let mut sent = Vec::new();
+    for _ in 0..20 {
+        sent.extend(trace.sent());
+        trace.after_ms(20);
+    }
+    assert_eq!(sent, vec![Sent::Leave(0); 10]);
+    assert_eq!(trace.end.poll_timeout(), None, "the process may end");
 }
 
 #[test]
@@ -198,6 +220,7 @@ fn a_worker_that_leaves_while_it_waits_for_the_next_generation_says_so() {
     trace.sends(&[JOIN]);
     trace.end.leave(trace.now);
     trace.sends(&[Sent::Leave(u32::MAX)]);
+    trace.confirms(GENERATION, 0);
     trace.after_ms(1000).sends(&[]);
 }
 

@@ -190,6 +190,14 @@ impl Trace {
         self.takes(|buf| closed.emit(buf));
     }
 
+    /// The switch confirms a leave.
+    #[track_caller]
+    fn confirms(&mut self, generation: u32, rank: u32) {
+        let address = Address { job: JOB, generation, rank, session: ME };
+        let closed = Closed { address, operation: 0, culprit: rank, reason: Reason::Left };
+        self.takes(|buf| closed.emit(buf));
+    }
+
     fn begin(&mut self, operation: Operation) -> OperationId {
         self.end.begin(self.now, operation).expect("the operation begins")
     }
