@@ -122,7 +122,7 @@ impl Worker {
             return self.handle_join_answer(now, ack, admission);
         }
         if ack.action == Action::Leave {
-            self.leaving = None;
+            self.leaving.stop();
             return Ok(());
         }
         let generation = self.generation.as_mut();

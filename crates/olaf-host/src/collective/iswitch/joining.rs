@@ -16,8 +16,6 @@ use olaf_wire::reduce::WelcomeCode;
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 /// The longest wait.
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
-/// A good-bye is said that often, where nobody confirms it.
-const GOOD_BYES: u32 = 5;
 /// The first windows of all workers together have this many bytes: a switch's socket takes as many
 /// without a loss.
 const FIRST_BYTES_OF_ALL: u32 = 256 << 10;
@@ -34,15 +32,6 @@ pub(super) struct Joining {
     last: Option<u8>,
     /// The number with which the end proves its address; 0: none asked for.
     nonce: u32,
-}
-
-/// A good-bye on its way.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Leaving {
-    pub(super) leave: Leave,
-    /// When it is said again.
-    pub(super) next: Instant,
-    left: u32,
 }
 
 impl Worker {
@@ -233,14 +222,13 @@ impl Worker {
         self.begin_to_join(now);
     }
 
-    pub(super) fn say_good_bye(&mut self, now: Instant) {
+    pub(super) fn leave_job(&mut self, now: Instant) {
         let (job, session) = (self.config.job, self.config.session);
         let was_part = matches!(self.standing, Standing::Joining { .. } | Standing::In { .. });
         let generation = self.generation.take();
         let number = generation.as_ref().map_or(0, |generation| generation.number);
         if was_part {
-            let leave = Leave { generation: number, job, session };
-            self.leaving = Some(Leaving { leave, next: now, left: GOOD_BYES });
+            self.leaving.begin(now, Leave { generation: number, job, session });
             self.counts.leaves += 1;
         }
         let open = generation.map(|generation| generation.open).unwrap_or_default();
@@ -253,18 +241,6 @@ impl Worker {
         self.agreed_before = false;
         self.progress.forget();
         self.window.forget();
-    }
-
-    /// The next good-bye, where its time has come.
-    pub(super) fn next_leave(&mut self, now: Instant) -> Option<Leave> {
-        let leaving = self.leaving.as_mut().filter(|leaving| leaving.next <= now)?;
-        let leave = leaving.leave;
-        leaving.next = now + FIRST_WAIT;
-        leaving.left -= 1;
-        if leaving.left == 0 {
-            self.leaving = None;
-        }
-        Some(leave)
     }
 }
 

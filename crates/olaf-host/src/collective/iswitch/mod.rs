@@ -24,20 +24,20 @@ mod vectors;
 pub use options::Options;
 pub use statistics::WorkerStatistics;
 
-use super::member::Progress;
+use super::member::{Leaving, Progress};
 use super::path::Path;
 use super::window::{Fixed, Window};
 use super::{Buffer, Collective, Commit, Config, Done, Failure, Operation, OperationId, Standing};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use generation::Generation;
-use joining::{Joining, Leaving};
+use joining::Joining;
 use olaf_engine::keys::ConfigError;
 use olaf_engine::report::{self, Report};
 use olaf_engine::{
     Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why, WorkerEvent,
 };
-use olaf_wire::iswitch::MAX_WORKERS;
+use olaf_wire::iswitch::{Leave, MAX_WORKERS};
 use operations::Open;
 use statistics::Counts;
 
@@ -57,7 +57,7 @@ pub struct Worker {
     own: Options,
     standing: Standing,
     joining: Joining,
-    leaving: Option<Leaving>,
+    leaving: Leaving<Leave>,
     /// The one that this end is in, or whose last operations it finishes.
     generation: Option<Generation>,
     /// Repeated until the generation ends.
@@ -98,7 +98,7 @@ impl Worker {
             own,
             standing: Standing::Left,
             joining: Joining::default(),
-            leaving: None,
+            leaving: Leaving::default(),
             generation: None,
             wish: None,
             waiting: VecDeque::new(),
@@ -241,7 +241,7 @@ impl Collective for Worker {
     }
 
     fn leave(&mut self, now: Instant) {
-        self.say_good_bye(now);
+        self.leave_job(now);
     }
 
     fn standing(&self) -> Standing {

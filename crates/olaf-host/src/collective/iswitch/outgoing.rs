@@ -38,11 +38,11 @@ impl Worker {
 
     /// The next control message that is due.
     fn next_control(&mut self, now: Instant) -> Option<Control> {
-        if let Some(leave) = self.next_leave(now) {
+        if let Some(leave) = self.leaving.take(now) {
             return Some(Control::Leave(leave));
         }
-        if self.leaving.is_some() {
-            // A join would overtake the good-bye.
+        if self.leaving.at().is_some() {
+            // A join could overtake the leave.
             return None;
         }
         if let Some(join) = self.next_join(now) {
@@ -110,7 +110,7 @@ impl Worker {
 
     /// Writes a packet again that the switch lacks, or the next one.
     fn emit_data(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
-        if self.leaving.is_some() {
+        if self.leaving.at().is_some() {
             return None;
         }
         let deadline = self.config.options.deadline;
@@ -149,8 +149,8 @@ impl Worker {
 
     /// When something is to be sent although nothing comes in.
     pub(super) fn sends_at(&self) -> Option<Instant> {
-        if let Some(leaving) = &self.leaving {
-            return Some(leaving.next);
+        if let Some(at) = self.leaving.at() {
+            return Some(at);
         }
         let Some(generation) = &self.generation else {
             let is_joining = matches!(self.standing, crate::collective::Standing::Joining { .. });

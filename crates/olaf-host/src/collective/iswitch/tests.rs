@@ -435,7 +435,7 @@ fn a_good_bye_is_said_until_it_is_confirmed() {
         now = now.max(at);
         said += sent(&mut worker, now).len();
     }
-    assert_eq!(said, 5);
+    assert_eq!(said, 10);
 }
 
 /// The outcome of a sum of 2 workers whose result is of 2 vectors.

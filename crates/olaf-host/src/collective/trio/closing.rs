@@ -4,15 +4,9 @@ use super::Worker;
 use super::operations::Open;
 use crate::collective::{Failure, OperationId, Standing};
 use alloc::collections::VecDeque;
-use core::time::Duration;
 use olaf_engine::{Instant, Refused, WorkerEvent};
 use olaf_wire::reduce::Reason;
 use olaf_wire::trio::{ANY, Closed, Gone, Leave, TrioPacket};
-
-/// A good-bye is repeated after this time until the switch says that the term has ended.
-const AGAIN: Duration = Duration::from_millis(20);
-/// Good-byes that are repeated without an answer.
-const MOST: u32 = 10;
 
 impl Worker {
     fn leave_of_term(&self) -> Leave {
@@ -26,15 +20,12 @@ impl Worker {
         }
     }
 
-    /// Says good-bye. Open operations fail.
-    pub(super) fn say_good_bye(&mut self, now: Instant) {
+    /// Leaves the job. Open operations fail.
+    pub(super) fn leave_job(&mut self, now: Instant) {
         if matches!(self.standing, Standing::Left) {
             return;
         }
-        let leave = self.leave_of_term();
-        self.leaving.push_back(leave);
-        self.left = Some(leave);
-        self.asking.leave_at(now + AGAIN, MOST);
+        self.leaving.begin(now, self.leave_of_term());
         if let Some(mut term) = self.term.take() {
             self.fail(now, core::mem::take(&mut term.open), Failure::NotJoined);
             self.counts.early_discarded += term.early.len() as u64;
@@ -60,26 +51,14 @@ impl Worker {
         if is_closed {
             self.finish_closing(now);
         } else {
-            self.leaving.push_back(leave);
-            self.left = Some(leave);
-            self.asking.leave_at(now + AGAIN, MOST);
+            self.leaving.begin(now, leave);
         }
     }
 
-    /// When the good-bye is said again.
-    pub(super) fn leaves_again_at(&self) -> Option<Instant> {
-        self.asking.leaves_at()
-    }
-
-    pub(super) fn leave_again(&mut self, now: Instant) {
-        if self.asking.leaves_at().is_none_or(|at| at > now) {
-            return;
-        }
-        let Some(leave) = self.left else { return self.asking.leaves_no_more() };
-        self.leaving.push_back(leave);
-        if !self.asking.left_again(now + AGAIN) && self.term.is_some() {
-            // The switch does not answer. Its word may be long lost: the end joins anew.
-            self.left = None;
+    /// The switch does not answer a leave because of which the term should have ended. Its word may be long lost: the end
+    /// joins anew.
+    pub(super) fn give_leaving_up(&mut self, now: Instant) {
+        if self.leaving.gives_up(now) {
             self.end_term(now, Failure::SwitchSilent);
         }
     }
@@ -91,9 +70,8 @@ impl Worker {
         packet: &TrioPacket<'_>,
     ) -> Result<(), Refused> {
         let closed = Closed::parse(packet).map_err(Refused::Malformed)?;
-        if self.left.is_some_and(|left| left.term == closed.term) {
-            self.left = None;
-            self.asking.leaves_no_more();
+        if self.leaving.last(|leave| leave.term == closed.term).is_some() {
+            self.leaving.stop();
         }
         let Some(term) = self.term.as_mut().filter(|term| term.number == closed.term) else {
             return Err(Refused::OtherGeneration);

@@ -45,7 +45,7 @@ impl Worker {
     /// When the next hello leaves.
     pub(super) fn joins_at(&self) -> Option<Instant> {
         let is_joining = matches!(self.standing, Standing::Joining { .. });
-        self.joining.next.filter(|_| is_joining && self.leaving.is_empty())
+        self.joining.next.filter(|_| is_joining && self.leaving.at().is_none())
     }
 
     pub(super) fn emit_hello(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {

@@ -20,7 +20,7 @@ const FIRST_BURST: usize = 16;
 /// Operations that end before the switch must be told that their results are held.
 const UNTOLD_OPERATIONS: u16 = 8;
 
-/// The timers of questions, acknowledgements and good-byes.
+/// The timers of questions and acknowledgements.
 #[derive(Debug, Default)]
 pub(super) struct Asking {
     /// When to look for results that are overdue.
@@ -35,15 +35,13 @@ pub(super) struct Asking {
     told: (u16, u64),
     /// The quickest answer to a question.
     quickest: Option<Duration>,
-    /// When to say good-bye again, and how often.
-    leave: Option<(Instant, u32)>,
 }
 
 impl Asking {
     /// A term begins.
     pub(super) fn start(&mut self, now: Instant, keepalive: Duration) {
-        let (keepalive, leave, quickest) = (Some(now + keepalive), self.leave, self.quickest);
-        *self = Self { keepalive, leave, quickest, ..Self::default() };
+        let (keepalive, quickest) = (Some(now + keepalive), self.quickest);
+        *self = Self { keepalive, quickest, ..Self::default() };
     }
 
     /// A question that left at `sent_at_us` is answered.
@@ -66,25 +64,6 @@ impl Asking {
     /// A result came.
     pub(super) const fn progressed(&mut self) {
         self.doublings = 0;
-    }
-
-    pub(super) const fn leave_at(&mut self, at: Instant, times: u32) {
-        self.leave = Some((at, times));
-    }
-
-    pub(super) fn leaves_at(&self) -> Option<Instant> {
-        self.leave.map(|(at, _)| at)
-    }
-
-    pub(super) const fn leaves_no_more(&mut self) {
-        self.leave = None;
-    }
-
-    /// A good-bye was said again; whether it will be once more.
-    pub(super) fn left_again(&mut self, next: Instant) -> bool {
-        let left = self.leave.map_or(0, |(_, left)| left.saturating_sub(1));
-        self.leave = (left > 0).then_some((next, left));
-        left > 0
     }
 
     /// When there is something to do.
@@ -250,8 +229,7 @@ impl Worker {
         if !core::mem::replace(&mut self.quiet.is_silent, true) {
             self.tell(WorkerEvent::SwitchSilent);
         }
-        self.left = None;
-        self.asking.leaves_no_more();
+        self.leaving.stop();
         self.end_term(now, Failure::SwitchSilent);
         let silence = self.config.options.silence;
         let since = self.quiet.since.unwrap_or(now);

@@ -26,7 +26,7 @@ mod tests;
 pub use options::Options;
 pub use statistics::WorkerStatistics;
 
-use super::member::Doomed;
+use super::member::{Doomed, Leaving};
 use super::window::{Fixed, Window};
 use super::{Collective, Config, Done, Failure, Operation, OperationId, Reduction, Standing};
 use crate::push_pull::round_trip::RoundTrip;
@@ -94,8 +94,7 @@ pub struct Worker {
     doomed: Doomed,
     /// The newest generation that this end has begun.
     newest: u16,
-    leaving: VecDeque<Leave>,
-    left: Option<Leave>,
+    leaving: Leaving<Leave>,
     done: VecDeque<Done>,
     next_id: u64,
     window: Box<dyn Window>,
@@ -122,8 +121,7 @@ impl Worker {
             waiting: VecDeque::new(),
             doomed: Doomed::default(),
             newest: 0,
-            leaving: VecDeque::new(),
-            left: None,
+            leaving: Leaving::default(),
             done: VecDeque::new(),
             next_id: 0,
             window: Box::new(Fixed::new(1)),
@@ -237,13 +235,13 @@ fn refusal(operation: &Operation) -> Option<Failure> {
 impl Collective for Worker {
     fn join(&mut self, now: Instant) {
         if !matches!(self.standing, Standing::Joining { .. } | Standing::In { .. }) {
-            (self.term, self.left) = (None, None);
+            self.term = None;
             self.begin_to_join(now);
         }
     }
 
     fn leave(&mut self, now: Instant) {
-        self.say_good_bye(now);
+        self.leave_job(now);
     }
 
     fn standing(&self) -> Standing {
@@ -308,7 +306,7 @@ impl Engine for Worker {
     }
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
-        let retransmissions = [self.joins_at(), self.asking.next(), self.leaves_again_at()];
+        let retransmissions = [self.joins_at(), self.asking.next(), self.leaving.at()];
         let retransmission = retransmissions.into_iter().flatten().min();
         let retransmission = retransmission.map(|at| (at, Why::Retransmission));
         let silence = self.falls_silent_at().map(|at| (at, Why::SilenceCheck));
@@ -320,7 +318,7 @@ impl Engine for Worker {
             self.switch_is_silent(now);
         }
         self.look_for_missing(now);
-        self.leave_again(now);
+        self.give_leaving_up(now);
     }
 
     fn poll_event(&mut self) -> Option<Event> {

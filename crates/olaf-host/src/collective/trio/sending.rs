@@ -14,7 +14,7 @@ impl Worker {
     }
 
     fn write(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
-        if let Some(leave) = self.leaving.pop_front() {
+        if let Some(leave) = self.leaving.take(now) {
             self.counts.leaves += 1;
             return Some(leave.emit(buf));
         }
