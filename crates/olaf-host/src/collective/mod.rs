@@ -20,6 +20,7 @@ pub use buffer::Buffer;
 pub use config::{Config, Options, Recovery};
 pub use iswitch::pipeline::Commit;
 pub use iswitch::{Options as IswitchOptions, Worker as IswitchWorker};
+pub use member::Operations;
 pub use operation::{Done, Failure, Operation, OperationId, Reduction, Sum};
 pub use reduce::{Reducer, ReducerStatistics};
 pub use standing::Standing;

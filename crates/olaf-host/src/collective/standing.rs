@@ -26,3 +26,32 @@ pub enum Standing {
     /// It has not tried, or has left.
     Left,
 }
+
+impl Standing {
+    /// Its name in statistics.
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::Joining { .. } => "joining",
+            Self::In { .. } => "in",
+            Self::Refused(_) => "refused",
+            Self::Left => "left",
+        }
+    }
+
+    /// Why the switch turned the end away.
+    pub(super) const fn turned_away(&self) -> Option<&'static str> {
+        match self {
+            Self::Refused(code) => Some(code.name()),
+            _ => None,
+        }
+    }
+
+    /// Workers that are here, and workers that belong to the generation: `configured`, where the switch says nothing else.
+    pub(super) const fn here(&self, configured: u32) -> (u32, u32) {
+        match *self {
+            Self::Joining { here, workers } => (here, workers),
+            Self::In { workers, .. } => (workers, workers),
+            Self::Refused(_) | Self::Left => (0, configured),
+        }
+    }
+}

@@ -1,7 +1,14 @@
 //! How many blocks may be on their way at once.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 use olaf_engine::Instant;
+
+/// The first windows of all workers together have this many bytes: a switch's socket takes as many
+/// without a loss.
+const FIRST_BYTES_OF_ALL: u32 = 256 << 10;
+/// The first window of a worker has at most this many bytes.
+const FIRST_BYTES: u32 = 64 << 10;
 
 /// A sender's window, in blocks.
 pub trait Window: Send {
@@ -20,6 +27,21 @@ pub trait Window: Send {
     fn on_timeout(&mut self, now: Instant);
     /// The pieces that are on their way are given up.
     fn forget(&mut self);
+}
+
+/// The window of a generation of `workers`, in blocks of `block_bytes`, `most` at most. It has `fixed` blocks where the
+/// program asked for so many, and follows congestion otherwise.
+pub(super) fn of_generation(
+    fixed: Option<u32>,
+    workers: u32,
+    block_bytes: u32,
+    most: u32,
+) -> Box<dyn Window> {
+    if let Some(blocks) = fixed {
+        return Box::new(Fixed::new(blocks.min(most)));
+    }
+    let bytes = (FIRST_BYTES_OF_ALL / workers.max(1)).min(FIRST_BYTES);
+    Box::new(Aimd::new((bytes / block_bytes.max(1)).max(2), most))
 }
 
 /// A window of a fixed number of blocks.

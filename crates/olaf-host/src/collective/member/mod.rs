@@ -3,17 +3,41 @@
 //!
 //! | file | what it decides |
 //! |---|---|
+//! | `joining` | where the worker stands, when the next join leaves, and with which proof of its address |
 //! | `leaving` | when a leave is sent again, and when nobody will answer it |
 //! | `progress` | how many operations the program has begun, and which of the next ones fail |
+//! | `quiet` | when the switch counts as silent |
+//! | `ledger` | numbers and ends of operations |
+//! | `events` | what the driver is told |
 
+mod events;
+mod joining;
 mod leaving;
+mod ledger;
 mod progress;
+mod quiet;
 
+pub(super) use events::Events;
+pub(super) use joining::Joining;
 pub(super) use leaving::Leaving;
+pub(super) use ledger::Ledger;
+pub use ledger::Operations;
 pub(super) use progress::{Doomed, Progress};
+pub(super) use quiet::Quiet;
 
 use core::time::Duration;
+use olaf_engine::{Instant, Why};
 
 /// What nobody has answered is sent again after this time: longer than any path of a data centre, shorter than anybody
 /// notices.
 pub(super) const REPEAT: Duration = Duration::from_millis(20);
+
+/// The earliest timeout of a worker: something is to be sent (again), or the switch counts as silent.
+pub(super) fn timeout(
+    sends: impl IntoIterator<Item = Option<Instant>>,
+    silence: Option<Instant>,
+) -> Option<(Instant, Why)> {
+    let sends = sends.into_iter().flatten().min().map(|at| (at, Why::Retransmission));
+    let silence = silence.map(|at| (at, Why::SilenceCheck));
+    [sends, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+}

@@ -1,9 +1,9 @@
 //! How a generation ends, and what becomes of its operations.
 
+use super::Reducer;
 use super::blocks::State;
 use super::generation::{Closing, Generation};
 use super::operations::Open;
-use super::{Reducer, Standing};
 use crate::collective::Failure;
 use alloc::collections::VecDeque;
 use olaf_engine::{Instant, Refused, WorkerEvent};
@@ -64,9 +64,14 @@ impl Reducer {
         }
         self.counts.in_flight = self.window.state().1.into();
         self.settle(now, later, closing);
-        self.standing = Standing::Joining { here: 0, workers: self.config.workers };
+        self.joining.wait_for_last(self.config.workers);
         let Closing { operation, reason, culprit, .. } = closing;
-        self.tell(WorkerEvent::GenerationClosed { generation: number, operation, reason, culprit });
+        self.events.tell(WorkerEvent::GenerationClosed {
+            generation: number,
+            operation,
+            reason,
+            culprit,
+        });
         self.finish_closing(now);
     }
 

@@ -1,8 +1,8 @@
 //! What a message from the switch changes.
 
+use super::Reducer;
 use super::blocks::{Place, State};
 use super::operations::Arrived;
-use super::{Reducer, Standing};
 use crate::collective::Failure;
 use crate::collective::path::since;
 use olaf_engine::{Ecn, Instant, Refused, Source, WorkerEvent};
@@ -56,7 +56,7 @@ impl Reducer {
         let is_answer =
             header.starts_with(&MAGIC) && header[common::KIND] == Kind::Welcome as u8 && session;
         // What is left of a generation ends first, and its switch speaks this version.
-        let asks = matches!(self.standing, Standing::Joining { .. }) && self.generation.is_none();
+        let asks = self.joining.is_joining() && self.generation.is_none();
         if is_answer && asks {
             self.counts.other_version = Some(have);
             self.heard(now);
@@ -205,11 +205,7 @@ impl Reducer {
         let Some(generation) = &mut self.generation else { return };
         while let Some(open) = generation.pop_complete() {
             let outcome = open.outcome();
-            match outcome {
-                Ok(_) => self.counts.operations_done += 1,
-                Err(_) => self.counts.operations_failed += 1,
-            }
-            self.done.push_back(open.end(now, outcome));
+            self.ledger.end(open.end(now, outcome));
         }
         self.finish_closing(now);
     }
@@ -241,7 +237,7 @@ impl Reducer {
     /// The switch was heard.
     pub(super) fn heard(&mut self, now: Instant) {
         if self.quiet.heard() {
-            self.tell(WorkerEvent::SwitchBack);
+            self.events.tell(WorkerEvent::SwitchBack);
         }
         self.await_answer(now);
     }

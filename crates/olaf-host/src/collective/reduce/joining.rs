@@ -2,10 +2,9 @@
 
 use super::generation::Generation;
 use super::operations::Open;
-use super::{Reducer, Standing, outgoing};
-use crate::collective::Failure;
+use super::{Reducer, Standing};
 use crate::collective::path::{micros, since};
-use core::time::Duration;
+use crate::collective::{Failure, window};
 use olaf_engine::blocks::pool::MAX_SLOTS;
 use olaf_engine::{Instant, Refused, WorkerEvent};
 use olaf_wire::Refusal;
@@ -14,47 +13,21 @@ use olaf_wire::reduce::{
     ALL, Address, Join, MAX_RANKS, ReducePacket, Welcome, WelcomeCode, datagram_len,
 };
 
-/// A join is repeated after this time, then after twice as long, and so on.
-const FIRST_WAIT: Duration = Duration::from_millis(20);
-/// The longest wait.
-const LONGEST_WAIT: Duration = Duration::from_millis(250);
-
-/// Joins on their way.
-#[derive(Debug, Default)]
-pub(super) struct Joining {
-    /// When the next leaves; none: the end is in, or out.
-    next: Option<Instant>,
-    wait: Duration,
-    /// When the first left, in microseconds. An older welcome answers an older join.
-    since_us: u32,
-    /// The generation in which the end was last.
-    generation: u32,
-    /// The number with which the end proves its address; 0: none asked for.
-    nonce: u32,
-}
-
 impl Reducer {
     pub(super) fn begin_to_join(&mut self, now: Instant, generation: u32) {
-        let since_us = micros(now);
-        let nonce = self.joining.nonce;
-        self.joining = Joining { next: Some(now), wait: FIRST_WAIT, since_us, generation, nonce };
-        self.standing = Standing::Joining { here: 0, workers: self.config.workers };
+        self.joining.begin(now, self.config.workers);
+        (self.asks_since_us, self.last_generation) = (micros(now), generation);
         self.asking.stop();
     }
 
     /// When the next join leaves.
     pub(super) fn joins_at(&self) -> Option<Instant> {
-        match self.standing {
-            Standing::Joining { .. } if self.leaving.at().is_none() => self.joining.next,
-            _ => None,
-        }
+        self.joining.at().filter(|_| self.leaving.at().is_none())
     }
 
     pub(super) fn emit_join(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
         self.joins_at().filter(|at| *at <= now)?;
-        let wait = self.joining.wait;
-        self.joining.next = Some(now + wait);
-        self.joining.wait = (wait * 2).min(LONGEST_WAIT);
+        self.joining.sent(now);
         self.quiet.expect(now);
         self.counts.joins += 1;
         let deadline = self.config.options.deadline.map_or(0, |d| d.as_micros().max(1));
@@ -66,7 +39,7 @@ impl Reducer {
             block_bytes: self.config.options.block_bytes.unwrap_or(0),
             datagram_bytes: self.config.datagram_bytes,
             sent_at_us: micros(now),
-            nonce: self.joining.nonce,
+            nonce: self.joining.nonce(),
             operation: self.count_of_join(),
         };
         Some(join.emit(buf))
@@ -76,7 +49,7 @@ impl Reducer {
     pub(super) fn address_of_join(&self) -> Address {
         Address {
             job: self.config.job,
-            generation: self.joining.generation,
+            generation: self.last_generation,
             rank: self.config.rank.filter(|rank| *rank < MAX_RANKS).unwrap_or(ALL),
             session: self.config.session,
         }
@@ -92,8 +65,8 @@ impl Reducer {
             return Err(Refused::NotForMe);
         }
         let answers_older = welcome.sent_at_us != 0
-            && (welcome.sent_at_us.wrapping_sub(self.joining.since_us) as i32) < 0;
-        match self.standing {
+            && (welcome.sent_at_us.wrapping_sub(self.asks_since_us) as i32) < 0;
+        match self.joining.standing() {
             // The answers to a join and to its repetition.
             Standing::In { generation, .. } if generation == welcome.address.generation => {
                 self.heard(now);
@@ -123,8 +96,7 @@ impl Reducer {
             WelcomeCode::Welcome => self.enter(now, &welcome),
             WelcomeCode::Waiting => {
                 let workers = welcome.workers.max(self.config.workers);
-                self.standing = Standing::Joining { here: welcome.here, workers };
-                self.prove_address(now, welcome.nonce);
+                self.joining.heard(now, welcome.here, workers, welcome.nonce);
             }
             code => {
                 self.turned_away(now, code);
@@ -134,18 +106,10 @@ impl Reducer {
         Ok(())
     }
 
-    /// The switch lets this end in once it joins with that number: at once. 0: nothing is left to prove.
-    fn prove_address(&mut self, now: Instant, nonce: u32) {
-        if nonce != 0 && nonce != self.joining.nonce {
-            self.joining.nonce = nonce;
-            (self.joining.next, self.joining.wait) = (Some(now), FIRST_WAIT);
-        }
-    }
-
     /// The switch turned this end away.
     pub(super) fn turned_away(&mut self, now: Instant, code: WelcomeCode) {
-        self.standing = Standing::Refused(code);
-        self.tell(WorkerEvent::JoinRefused(code));
+        self.joining.turned_away(code);
+        self.events.tell(WorkerEvent::JoinRefused(code));
         self.quiet.excuse();
         let waiting = core::mem::take(&mut self.waiting);
         self.fail_unplaced(now, waiting, Failure::Refused(code));
@@ -154,15 +118,16 @@ impl Reducer {
     /// A generation begins.
     fn enter(&mut self, now: Instant, welcome: &Welcome) {
         let address = welcome.address;
-        self.window = outgoing::window(&self.config, welcome);
+        let Welcome { slots, block_bytes, .. } = *welcome;
+        let fixed = self.config.options.window_blocks;
+        self.window = window::of_generation(fixed, welcome.workers, block_bytes, slots.max(1));
         let entered = Generation::new(&self.config, welcome);
         let (generation, rank, workers) = (address.generation, entered.rank, entered.workers);
         self.generation = Some(entered);
-        self.standing = Standing::In { generation, rank, workers };
-        self.tell(WorkerEvent::InGeneration { generation, rank, workers });
+        self.joining.enter(generation, rank, workers);
+        self.events.tell(WorkerEvent::InGeneration { generation, rank, workers });
         self.asking.start(now, self.config.options.keepalive);
         self.counts.generations += 1;
-        self.joining.next = None;
         let waiting = core::mem::take(&mut self.waiting);
         let is_behind_us = self.progress.align(welcome.operation);
         if is_behind_us && self.config.workers == 0 {
@@ -181,7 +146,7 @@ impl Reducer {
     /// The count that a join says: of the operations that have begun, and of those that fail when they begin.
     fn count_of_join(&self) -> u32 {
         let count = self.progress.begun_and_doomed();
-        count.filter(|_| self.joining.generation != 0).unwrap_or(0)
+        count.filter(|_| self.last_generation != 0).unwrap_or(0)
     }
 
     /// Gives an operation its place in the generation, and the results that are here already.

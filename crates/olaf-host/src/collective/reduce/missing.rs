@@ -1,7 +1,8 @@
 //! When an end asks for results that it misses, and when the switch counts as silent.
 
+use super::Reducer;
 use super::blocks::State;
-use super::{Reducer, Standing};
+use super::operations::Open;
 use crate::collective::path::{micros, since};
 use crate::collective::{Failure, Recovery};
 use core::time::Duration;
@@ -81,39 +82,8 @@ impl Asking {
     }
 }
 
-/// Since when the switch owes a sign of life.
-#[derive(Debug, Default)]
-pub(super) struct Quiet {
-    since: Option<Instant>,
-    is_silent: bool,
-}
-
-impl Quiet {
-    pub(super) fn expect(&mut self, now: Instant) {
-        self.since.get_or_insert(now);
-    }
-
-    pub(super) fn excuse(&mut self) {
-        self.since = None;
-    }
-
-    /// It was heard; whether it was silent.
-    pub(super) fn heard(&mut self) -> bool {
-        self.since = None;
-        core::mem::replace(&mut self.is_silent, false)
-    }
-
-    pub(super) fn lasts(&self, now: Instant) -> Duration {
-        self.since.map_or(Duration::ZERO, |since| now.since(since))
-    }
-
-    pub(super) const fn is_silent(&self) -> bool {
-        self.is_silent
-    }
-}
-
 impl Reducer {
-    /// The switch owes a sign of life while this end awaits a result or a welcome.
+    /// The switch owes an answer while this end awaits a result or a welcome.
     pub(super) fn await_answer(&mut self, now: Instant) {
         let opens = self.generation.as_ref().is_some_and(|generation| !generation.open.is_empty());
         if opens || self.joins_at().is_some() {
@@ -241,22 +211,15 @@ impl Reducer {
 
     /// When the switch has been silent for too long.
     pub(super) fn falls_silent_at(&self) -> Option<Instant> {
-        let since = self.quiet.since?;
-        let silence = self.config.options.silence;
-        if !self.quiet.is_silent {
-            return Some(since + silence);
-        }
-        // Operations that began since then wait as long.
-        let first = self.waiting.front().map(|open| open.began);
         let opens = self.generation.iter().filter_map(|generation| generation.open.front());
-        let first = first.into_iter().chain(opens.map(|open| open.began)).min()?;
-        Some(first.max(since) + silence)
+        let oldest = self.waiting.front().into_iter().chain(opens).map(|open| open.began).min();
+        self.quiet.falls_silent_at(self.config.options.silence, oldest)
     }
 
     /// The operations fail, and the end looks for the switch.
     pub(super) fn switch_is_silent(&mut self, now: Instant) {
-        if !core::mem::replace(&mut self.quiet.is_silent, true) {
-            self.tell(WorkerEvent::SwitchSilent);
+        if self.quiet.fall_silent() {
+            self.events.tell(WorkerEvent::SwitchSilent);
         }
         if let Some(mut generation) = self.generation.take() {
             let open = core::mem::take(&mut generation.open);
@@ -265,15 +228,12 @@ impl Reducer {
             self.begin_to_join(now, generation.address.generation);
         }
         let silence = self.config.options.silence;
-        let since = self.quiet.since.unwrap_or(now);
-        while let Some(open) = self.waiting.pop_front() {
-            if now.since(open.began.max(since)) < silence {
-                self.waiting.push_front(open);
-                break;
-            }
-            self.fail_unplaced(now, [open], Failure::SwitchSilent);
-        }
-        if matches!(self.standing, Standing::Left | Standing::Refused(_)) {
+        let has_waited = |open: &Open| self.quiet.has_lasted(now, silence, open.began);
+        let failed = self.waiting.iter().take_while(|open| has_waited(open)).count();
+        let later = self.waiting.split_off(failed);
+        let failed = core::mem::replace(&mut self.waiting, later);
+        self.fail_unplaced(now, failed, Failure::SwitchSilent);
+        if !self.joining.is_part() {
             self.quiet.excuse();
         }
     }

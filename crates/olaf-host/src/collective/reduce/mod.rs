@@ -27,45 +27,41 @@ mod tests;
 
 pub use statistics::ReducerStatistics;
 
-use super::member::{Leaving, Progress};
+use super::member::{self, Events, Joining, Leaving, Ledger, Progress, Quiet};
 use super::path::Path;
 use super::window::{Fixed, Window};
 use super::{Collective, Config, Done, Failure, Operation, OperationId, Reduction, Standing};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use generation::Generation;
-use joining::Joining;
-use missing::{Asking, Quiet};
+use missing::Asking;
 use olaf_engine::report::{self, Report};
-use olaf_engine::{
-    Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why, WorkerEvent,
-};
+use olaf_engine::{Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why};
 use olaf_wire::reduce::{ALL, Address, LaneType, Leave};
 use operations::Open;
 use statistics::Counts;
 
-/// Events kept for a driver that does not fetch them.
-const EVENT_LIMIT: usize = 1024;
-
 /// One worker that reduces.
 pub struct Reducer {
     config: Config,
-    standing: Standing,
     joining: Joining,
+    /// When the first join left, in microseconds. An older welcome answers an older join.
+    asks_since_us: u32,
+    /// The generation in which the end was last; 0: none.
+    last_generation: u32,
     /// The one that this end is in, or whose last operations it finishes.
     generation: Option<Generation>,
     /// Operations that wait for the next generation, in order.
     waiting: VecDeque<Open>,
     progress: Progress,
     leaving: Leaving<Leave>,
-    done: VecDeque<Done>,
-    next_id: u64,
+    ledger: Ledger,
     window: Box<dyn Window>,
     path: Path,
     asking: Asking,
     quiet: Quiet,
     counts: Counts,
-    events: VecDeque<WorkerEvent>,
+    events: Events,
 }
 
 impl Reducer {
@@ -73,27 +69,27 @@ impl Reducer {
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
-            standing: Standing::Left,
             joining: Joining::default(),
+            asks_since_us: 0,
+            last_generation: 0,
             generation: None,
             waiting: VecDeque::new(),
             progress: Progress::default(),
             leaving: Leaving::default(),
-            done: VecDeque::new(),
-            next_id: 0,
+            ledger: Ledger::default(),
             window: Box::new(Fixed::new(1)),
             path: Path::default(),
             asking: Asking::default(),
             quiet: Quiet::default(),
             counts: Counts::default(),
-            events: VecDeque::new(),
+            events: Events::default(),
             config,
         }
     }
 
     /// Begins to join. The end goes on until the switch lets it in or turns it away.
     pub fn join(&mut self, now: Instant) {
-        if !matches!(self.standing, Standing::Joining { .. } | Standing::In { .. }) {
+        if !self.joining.is_part() {
             self.generation = None;
             self.progress.forget();
             self.begin_to_join(now, 0);
@@ -109,7 +105,7 @@ impl Reducer {
             let operation = operation.unwrap_or(generation.next_operation);
             self.leaving.begin(now, Leave { address, operation });
             self.fail(now, generation.open, Failure::NotJoined);
-        } else if matches!(self.standing, Standing::Joining { .. }) {
+        } else if self.joining.is_joining() {
             // The switch may have this end among those who wait for the next generation. It finds it
             // by its session.
             let address = self.address_of_join();
@@ -119,7 +115,7 @@ impl Reducer {
         }
         let waiting = core::mem::take(&mut self.waiting);
         self.fail(now, waiting, Failure::NotJoined);
-        self.standing = Standing::Left;
+        self.joining.leave();
         self.progress.forget();
         self.window.forget();
         self.quiet.excuse();
@@ -129,7 +125,7 @@ impl Reducer {
     /// Where this end stands.
     #[must_use]
     pub const fn standing(&self) -> Standing {
-        self.standing
+        self.joining.standing()
     }
 
     /// Operations that have begun and not ended.
@@ -142,13 +138,6 @@ impl Reducer {
     #[must_use]
     pub fn statistics(&self, now: Instant) -> ReducerStatistics {
         statistics::of(self, now)
-    }
-
-    fn tell(&mut self, event: WorkerEvent) {
-        if self.events.len() == EVENT_LIMIT {
-            self.events.pop_front();
-        }
-        self.events.push_back(event);
     }
 
     /// Operations end that have no place in a generation.
@@ -167,8 +156,7 @@ impl Reducer {
     /// Ends operations with the same failure.
     fn fail(&mut self, now: Instant, open: impl IntoIterator<Item = Open>, failure: Failure) {
         for open in open {
-            self.counts.operations_failed += 1;
-            self.done.push_back(open.end(now, Err(failure)));
+            self.ledger.end(open.end(now, Err(failure)));
         }
     }
 }
@@ -203,7 +191,7 @@ impl Collective for Reducer {
     }
 
     fn standing(&self) -> Standing {
-        self.standing
+        self.joining.standing()
     }
 
     fn switch_cores(&self) -> u32 {
@@ -224,17 +212,10 @@ impl Collective for Reducer {
         now: Instant,
         operation: Operation,
     ) -> Result<OperationId, (Failure, Operation)> {
-        let standing = match self.standing {
-            Standing::Left => Some(Failure::NotJoined),
-            Standing::Refused(code) => Some(Failure::Refused(code)),
-            Standing::Joining { .. } | Standing::In { .. } => None,
-        };
-        if let Some(failure) = standing.or_else(|| refusal(&operation)) {
+        if let Some(failure) = self.joining.refusal().or_else(|| refusal(&operation)) {
             return Err((failure, operation));
         }
-        let id = OperationId(self.next_id);
-        self.next_id += 1;
-        self.counts.operations += 1;
+        let id = self.ledger.begin();
         let open = Open::new(id, now, operation);
         let doomed = self.progress.take_doomed().or_else(|| {
             let generation = self.generation.as_mut()?;
@@ -252,7 +233,7 @@ impl Collective for Reducer {
     }
 
     fn poll_done(&mut self) -> Option<Done> {
-        self.done.pop_front()
+        self.ledger.poll()
     }
 
     fn give_up(&mut self, now: Instant, operation: OperationId) {
@@ -285,11 +266,8 @@ impl Engine for Reducer {
     }
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
-        let retransmissions = [self.leaving.at(), self.joins_at(), self.asking.next()];
-        let retransmission = retransmissions.into_iter().flatten().min();
-        let retransmission = retransmission.map(|at| (at, Why::Retransmission));
-        let silence = self.falls_silent_at().map(|at| (at, Why::SilenceCheck));
-        [retransmission, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let sends = [self.leaving.at(), self.joins_at(), self.asking.next()];
+        member::timeout(sends, self.falls_silent_at())
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -300,7 +278,7 @@ impl Engine for Reducer {
     }
 
     fn poll_event(&mut self) -> Option<Event> {
-        let what = self.events.pop_front()?;
+        let what = self.events.poll()?;
         Some(Event::Worker(self.config.job, self.config.switch, what))
     }
 

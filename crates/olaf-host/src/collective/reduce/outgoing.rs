@@ -2,28 +2,9 @@
 
 use super::Reducer;
 use super::blocks::State;
-use crate::collective::Config;
 use crate::collective::path::micros;
-use crate::collective::window::{Aimd, Fixed, Window};
-use alloc::boxed::Box;
 use olaf_engine::{Instant, TrafficClass, Transmit};
-use olaf_wire::reduce::{Marks, Piece, Welcome};
-
-/// The first windows of all workers together have this many bytes: a switch's socket takes as many
-/// without a loss.
-const FIRST_BYTES_OF_ALL: u32 = 256 << 10;
-/// The first window of a worker has at most this many bytes.
-const FIRST_BYTES: u32 = 64 << 10;
-
-/// The window of a generation.
-pub(super) fn window(config: &Config, welcome: &Welcome) -> Box<dyn Window> {
-    let slots = welcome.slots.max(1);
-    if let Some(blocks) = config.options.window_blocks {
-        return Box::new(Fixed::new(blocks.min(slots)));
-    }
-    let bytes = (FIRST_BYTES_OF_ALL / welcome.workers.max(1)).min(FIRST_BYTES);
-    Box::new(Aimd::new((bytes / welcome.block_bytes.max(1)).max(2), slots))
-}
+use olaf_wire::reduce::{Marks, Piece};
 
 impl Reducer {
     /// Writes the next datagram.

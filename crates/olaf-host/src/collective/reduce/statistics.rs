@@ -1,6 +1,6 @@
 //! The end's state as plain data, in the names of `docs/reference/statistics.md`.
 
-use super::{Reducer, Standing};
+use super::Reducer;
 use alloc::collections::BTreeMap;
 use olaf_engine::Instant;
 use serde::Serialize;
@@ -8,9 +8,6 @@ use serde::Serialize;
 /// What is counted.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    pub(super) operations: u64,
-    pub(super) operations_done: u64,
-    pub(super) operations_failed: u64,
     pub(super) operations_again: u64,
     pub(super) generations: u64,
     pub(super) joins: u64,
@@ -105,32 +102,24 @@ pub struct Results {
 pub(super) fn of(end: &Reducer, now: Instant) -> ReducerStatistics {
     let nanos = |d: core::time::Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
     let counts = &end.counts;
-    let (standing, turned_away) = match end.standing {
-        Standing::Joining { .. } => ("joining", None),
-        Standing::In { .. } => ("in", None),
-        Standing::Refused(code) => ("refused", Some(code.name())),
-        Standing::Left => ("left", None),
-    };
-    let (here, workers) = match end.standing {
-        Standing::Joining { here, workers } => (here, workers),
-        Standing::In { workers, .. } => (workers, workers),
-        Standing::Refused(_) | Standing::Left => (0, end.config.workers),
-    };
+    let standing = end.standing();
+    let (here, workers) = standing.here(end.config.workers);
+    let of = end.ledger.operations(end.open_operations());
     let generation = end.generation.as_ref();
     ReducerStatistics {
         job: end.config.job.0,
         session: end.config.session.0,
-        standing,
-        turned_away,
+        standing: standing.name(),
+        turned_away: standing.turned_away(),
         generation: generation.map(|generation| generation.address.generation),
         rank: generation.map(|generation| generation.address.rank),
         workers,
         here,
         operations: Operations {
-            begun: counts.operations,
-            done: counts.operations_done,
-            failed: counts.operations_failed,
-            open: end.open_operations() as u64,
+            begun: of.begun,
+            done: of.done,
+            failed: of.failed,
+            open: of.open,
             again: counts.operations_again,
         },
         generations: counts.generations,
