@@ -32,6 +32,11 @@ impl Path {
         self.round_trip.smoothed().or(self.of_question)
     }
 
+    /// The quickest answer to a question. A question that is repeated sooner is in vain.
+    pub(super) const fn quickest(&self) -> Option<Duration> {
+        self.of_question
+    }
+
     /// A piece without a result for this time is likely lost. Slow workers make the time longer, up to
     /// a limit: after the last block of an operation only this time reveals a loss.
     pub(super) fn patience(&self) -> Duration {

@@ -2,7 +2,7 @@
 
 use super::Worker;
 use super::operations::Open;
-use crate::collective::{Failure, OperationId, Standing};
+use crate::collective::{Collective, Failure, OperationId, Standing};
 use alloc::collections::VecDeque;
 use olaf_engine::{Instant, Refused, WorkerEvent};
 use olaf_wire::reduce::Reason;
@@ -22,7 +22,7 @@ impl Worker {
 
     /// Leaves the job. Open operations fail.
     pub(super) fn leave_job(&mut self, now: Instant) {
-        if matches!(self.standing, Standing::Left) {
+        if self.standing() == Standing::Left {
             return;
         }
         self.leaving.begin(now, self.leave_of_term());
@@ -32,8 +32,8 @@ impl Worker {
         }
         let waiting = core::mem::take(&mut self.waiting);
         self.fail(now, waiting, Failure::NotJoined);
-        self.standing = Standing::Left;
-        (self.newest, self.joining.term) = (0, 0);
+        self.joining.leave();
+        (self.newest, self.last_term) = (0, 0);
         self.doomed.set(0);
         self.window.forget();
         self.quiet.excuse();
@@ -91,7 +91,7 @@ impl Worker {
             .partition(|open| !is_unknown && closed.finishes(open.generation));
         term.open = finished;
         self.heard();
-        self.tell(WorkerEvent::GenerationClosed { generation, operation, reason, culprit });
+        self.events.tell(WorkerEvent::GenerationClosed { generation, operation, reason, culprit });
         let failure = Failure::Closed { reason, culprit };
         self.doomed.because(failure);
         self.fail(now, failed, failure);

@@ -2,7 +2,8 @@
 
 use super::Worker;
 use super::operations::State;
-use crate::collective::Standing;
+use crate::collective::path::since;
+use crate::collective::{Collective, Standing};
 use olaf_engine::engine::Ecn;
 use olaf_engine::{Instant, Refused, Source, WorkerEvent};
 use olaf_wire::trio::{Block, Kind, Straggler, TrioPacket, Want};
@@ -40,7 +41,7 @@ impl Worker {
     /// The switch was heard.
     pub(super) fn heard(&mut self) {
         if self.quiet.heard() {
-            self.tell(WorkerEvent::SwitchBack);
+            self.events.tell(WorkerEvent::SwitchBack);
         }
     }
 
@@ -133,19 +134,14 @@ impl Worker {
         let at = term.open.iter().position(|open| open.generation == generation);
         let Some(open) = at.and_then(|at| term.open.remove(at)) else { return };
         let outcome = open.outcome(workers);
-        *if outcome.is_ok() {
-            &mut self.counts.operations_done
-        } else {
-            &mut self.counts.operations_failed
-        } += 1;
-        self.done.push_back(open.end(now, outcome));
+        self.ledger.end(open.end(now, outcome));
         self.finish_closing(now);
-        if matches!(self.standing, Standing::In { .. }) {
+        if matches!(self.standing(), Standing::In { .. }) {
             self.place_all(now);
         }
     }
 
-    /// The switch lacks pieces of this end, or gives a sign of life.
+    /// The switch lacks pieces of this end, or answers a question for results that it lacks, too.
     fn handle_want(&mut self, now: Instant, packet: &TrioPacket<'_>) -> Result<(), Refused> {
         let want = Want::parse(packet).map_err(Refused::Malformed)?;
         if want.session != self.config.session {
@@ -154,7 +150,7 @@ impl Worker {
         let Some(term) = self.term.as_mut().filter(|term| term.number == want.term) else {
             return Err(Refused::OtherGeneration);
         };
-        self.asking.answered(now, want.sent_at_us);
+        self.path.sample_question(since(now, want.sent_at_us));
         if let Some(open) = term.open_of(want.generation) {
             let blocks = open.blocks();
             for block in want.blocks().take_while(|block| *block < blocks) {
@@ -178,7 +174,7 @@ impl Worker {
         let before = self.counts.stragglers.insert(source, straggling);
         if before != Some(straggling) {
             let rank = source.into();
-            self.tell(WorkerEvent::Straggler { rank, straggling, events });
+            self.events.tell(WorkerEvent::Straggler { rank, straggling, events });
         }
         self.heard();
         Ok(())

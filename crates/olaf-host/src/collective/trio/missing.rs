@@ -3,16 +3,13 @@
 
 use super::Worker;
 use super::operations::{Open, State};
-use crate::collective::{Failure, Recovery, Standing};
+use crate::collective::path::micros;
+use crate::collective::{Failure, Recovery};
 use alloc::collections::VecDeque;
 use core::time::Duration;
 use olaf_engine::{Instant, WorkerEvent};
 use olaf_wire::trio::Ask;
 
-/// A question that is repeated sooner than this costs more than it wins.
-const LEAST: Duration = Duration::from_millis(1);
-/// As long as nothing is known.
-const UNKNOWN: Duration = Duration::from_millis(20);
 /// The time-out doubles at most this often while nothing comes.
 const MOST_DOUBLINGS: u32 = 16;
 /// Most blocks to ask for when the time-out passes; twice as many the next time.
@@ -33,21 +30,12 @@ pub(super) struct Asking {
     due: VecDeque<(u16, u32, u64)>,
     /// What the switch was told last: a generation, and the blocks before.
     told: (u16, u64),
-    /// The quickest answer to a question.
-    quickest: Option<Duration>,
 }
 
 impl Asking {
     /// A term begins.
     pub(super) fn start(&mut self, now: Instant, keepalive: Duration) {
-        let (keepalive, quickest) = (Some(now + keepalive), self.quickest);
-        *self = Self { keepalive, quickest, ..Self::default() };
-    }
-
-    /// A question that left at `sent_at_us` is answered.
-    pub(super) fn answered(&mut self, now: Instant, sent_at_us: u32) {
-        let took = Duration::from_micros(micros(now).wrapping_sub(sent_at_us).into());
-        self.quickest = Some(self.quickest.map_or(took, |quickest| quickest.min(took)));
+        *self = Self { keepalive: Some(now + keepalive), ..Self::default() };
     }
 
     /// Nothing is awaited any more.
@@ -72,47 +60,11 @@ impl Asking {
     }
 }
 
-/// Since when the switch owes a sign of life.
-#[derive(Debug, Default)]
-pub(super) struct Quiet {
-    since: Option<Instant>,
-    is_silent: bool,
-}
-
-impl Quiet {
-    pub(super) fn expect(&mut self, now: Instant) {
-        self.since.get_or_insert(now);
-    }
-
-    pub(super) const fn excuse(&mut self) {
-        self.since = None;
-    }
-
-    /// It was heard; whether it was silent.
-    pub(super) fn heard(&mut self) -> bool {
-        self.since = None;
-        core::mem::replace(&mut self.is_silent, false)
-    }
-
-    pub(super) fn lasts(&self, now: Instant) -> Duration {
-        self.since.map_or(Duration::ZERO, |since| now.since(since))
-    }
-
-    pub(super) const fn is_silent(&self) -> bool {
-        self.is_silent
-    }
-}
-
 impl Worker {
-    /// A piece without a result for this time is likely lost. Slow workers make the time longer, up to
-    /// a limit: after the last block of an operation only this time reveals a loss.
+    /// A piece without a result for this time is likely lost, and a question can be answered within it.
     pub(super) fn patience(&self) -> Duration {
-        let quickest = self.asking.quickest;
-        let least = quickest.map_or(LEAST, |quickest| (quickest * 5 / 4).max(LEAST));
-        let most = quickest.map_or(Duration::MAX, |quickest| quickest * 4 + UNKNOWN);
-        let by_questions = || quickest.map(|quickest| quickest * 3);
-        let patience = self.path.patience().or_else(by_questions).unwrap_or(UNKNOWN);
-        patience.clamp(least, most.max(least))
+        let least = self.path.quickest().map_or(Duration::ZERO, |quickest| quickest * 5 / 4);
+        self.path.patience().max(least)
     }
 
     /// Puts the blocks whose results are overdue into the list of questions.
@@ -213,34 +165,25 @@ impl Worker {
 
     /// When the switch has been silent for too long.
     pub(super) fn falls_silent_at(&self) -> Option<Instant> {
-        let since = self.quiet.since?;
-        let silence = self.config.options.silence;
-        if !self.quiet.is_silent {
-            return Some(since + silence);
-        }
-        // Operations that began since then wait as long.
         let opens = self.term.iter().filter_map(|term| term.open.front());
-        let first = self.waiting.front().into_iter().chain(opens).map(|open| open.began).min()?;
-        Some(first.max(since) + silence)
+        let oldest = self.waiting.front().into_iter().chain(opens).map(|open| open.began).min();
+        self.quiet.falls_silent_at(self.config.options.silence, oldest)
     }
 
     /// The operations fail, and the end looks for the switch.
     pub(super) fn switch_is_silent(&mut self, now: Instant) {
-        if !core::mem::replace(&mut self.quiet.is_silent, true) {
-            self.tell(WorkerEvent::SwitchSilent);
+        if self.quiet.fall_silent() {
+            self.events.tell(WorkerEvent::SwitchSilent);
         }
         self.leaving.stop();
         self.end_term(now, Failure::SwitchSilent);
         let silence = self.config.options.silence;
-        let since = self.quiet.since.unwrap_or(now);
-        while let Some(open) = self.waiting.pop_front() {
-            if now.since(open.began.max(since)) < silence {
-                self.waiting.push_front(open);
-                break;
-            }
-            self.fail_waiting(now, [open], Failure::SwitchSilent);
-        }
-        if matches!(self.standing, Standing::Left | Standing::Refused(_)) {
+        let has_waited = |open: &Open| self.quiet.has_lasted(now, silence, open.began);
+        let failed = self.waiting.iter().take_while(|open| has_waited(open)).count();
+        let later = self.waiting.split_off(failed);
+        let failed = core::mem::replace(&mut self.waiting, later);
+        self.fail_waiting(now, failed, Failure::SwitchSilent);
+        if !self.joining.is_part() {
             self.quiet.excuse();
         }
     }
@@ -267,9 +210,4 @@ fn ask_for(
         return;
     }
     due.push_back((open.generation, block, 1));
-}
-
-/// `now` in microseconds, as messages carry it.
-pub(super) const fn micros(now: Instant) -> u32 {
-    (now.0 / 1000) as u32
 }

@@ -26,27 +26,22 @@ mod tests;
 pub use options::Options;
 pub use statistics::WorkerStatistics;
 
-use super::member::{Doomed, Leaving};
+use super::member::{self, Doomed, Events, Joining, Leaving, Ledger, Quiet};
+use super::path::Path;
 use super::window::{Fixed, Window};
 use super::{Collective, Config, Done, Failure, Operation, OperationId, Reduction, Standing};
-use crate::push_pull::round_trip::RoundTrip;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use early::Early;
-use joining::Joining;
-use missing::{Asking, Quiet};
+use missing::Asking;
 use olaf_engine::keys::ConfigError;
 use olaf_engine::report::{self, Report};
-use olaf_engine::{
-    Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why, WorkerEvent,
-};
+use olaf_engine::{Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why};
 use olaf_wire::reduce::LaneType;
 use olaf_wire::trio::{Closed, Leave};
 use operations::Open;
 use statistics::Counts;
 
-/// Events kept for a driver that does not fetch them.
-const EVENT_LIMIT: usize = 1024;
 /// Operations that may have blocks on their way. The switch tells twice as many apart.
 const MOST_OPEN: usize = 32;
 
@@ -86,8 +81,9 @@ pub struct Worker {
     config: Config,
     own: Options,
     gradients: u16,
-    standing: Standing,
     joining: Joining,
+    /// The term in which the end was last; 0: none.
+    last_term: u32,
     term: Option<Term>,
     /// Operations that wait for a place in a term, in order.
     waiting: VecDeque<Open>,
@@ -95,14 +91,13 @@ pub struct Worker {
     /// The newest generation that this end has begun.
     newest: u16,
     leaving: Leaving<Leave>,
-    done: VecDeque<Done>,
-    next_id: u64,
+    ledger: Ledger,
     window: Box<dyn Window>,
-    path: RoundTrip,
+    path: Path,
     asking: Asking,
     quiet: Quiet,
     counts: Counts,
-    events: VecDeque<WorkerEvent>,
+    events: Events,
 }
 
 impl Worker {
@@ -115,21 +110,20 @@ impl Worker {
         let own = own.check(&config)?;
         Ok(Self {
             gradients: own.gradients_for(&config),
-            standing: Standing::Left,
             joining: Joining::default(),
+            last_term: 0,
             term: None,
             waiting: VecDeque::new(),
             doomed: Doomed::default(),
             newest: 0,
             leaving: Leaving::default(),
-            done: VecDeque::new(),
-            next_id: 0,
+            ledger: Ledger::default(),
             window: Box::new(Fixed::new(1)),
-            path: RoundTrip::default(),
+            path: Path::default(),
             asking: Asking::default(),
             quiet: Quiet::default(),
             counts: Counts::default(),
-            events: VecDeque::new(),
+            events: Events::default(),
             config,
             own,
         })
@@ -151,21 +145,13 @@ impl Worker {
         self.config.options.scale.unwrap_or(options::SCALE)
     }
 
-    fn tell(&mut self, event: WorkerEvent) {
-        if self.events.len() == EVENT_LIMIT {
-            self.events.pop_front();
-        }
-        self.events.push_back(event);
-    }
-
     /// Ends operations with the same failure.
     fn fail(&mut self, now: Instant, open: impl IntoIterator<Item = Open>, failure: Failure) {
         for open in open {
-            self.counts.operations_failed += 1;
             let in_flight = open.in_flight();
             self.counts.abandoned += in_flight;
             (0..in_flight).for_each(|_| self.window.on_result(now, None, false));
-            self.done.push_back(open.end(now, Err(failure)));
+            self.ledger.end(open.end(now, Err(failure)));
         }
     }
 
@@ -177,7 +163,7 @@ impl Worker {
         failure: Failure,
     ) {
         for open in open {
-            if self.joining.term > 0 {
+            if self.last_term > 0 {
                 self.newest = self.newest.wrapping_add(1);
             }
             self.fail(now, [open], failure);
@@ -234,7 +220,7 @@ fn refusal(operation: &Operation) -> Option<Failure> {
 
 impl Collective for Worker {
     fn join(&mut self, now: Instant) {
-        if !matches!(self.standing, Standing::Joining { .. } | Standing::In { .. }) {
+        if !self.joining.is_part() {
             self.term = None;
             self.begin_to_join(now);
         }
@@ -245,7 +231,7 @@ impl Collective for Worker {
     }
 
     fn standing(&self) -> Standing {
-        self.standing
+        self.joining.standing()
     }
 
     fn begin(
@@ -253,30 +239,23 @@ impl Collective for Worker {
         now: Instant,
         operation: Operation,
     ) -> Result<OperationId, (Failure, Operation)> {
-        let standing = match self.standing {
-            Standing::Left => Some(Failure::NotJoined),
-            Standing::Refused(code) => Some(Failure::Refused(code)),
-            Standing::Joining { .. } | Standing::In { .. } => None,
-        };
-        if let Some(failure) = standing.or_else(|| refusal(&operation)) {
+        if let Some(failure) = self.joining.refusal().or_else(|| refusal(&operation)) {
             return Err((failure, operation));
         }
-        let open = Open::new(OperationId(self.next_id), now, operation);
+        let open = Open::new(self.ledger.next(), now, operation);
         // With the fewest gradients of a block there are the most blocks.
         if open.blocks_of(1).is_none() {
             let reason = "its lanes are more than numbers can name";
             return Err((Failure::BadOperation(reason), open.into_operation()));
         }
-        let id = open.id;
-        self.next_id += 1;
-        self.counts.operations += 1;
+        let id = self.ledger.begin();
         self.waiting.push_back(open);
         self.place_all(now);
         Ok(id)
     }
 
     fn poll_done(&mut self) -> Option<Done> {
-        self.done.pop_front()
+        self.ledger.poll()
     }
 
     fn give_up(&mut self, now: Instant, operation: OperationId) {
@@ -306,11 +285,8 @@ impl Engine for Worker {
     }
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
-        let retransmissions = [self.joins_at(), self.asking.next(), self.leaving.at()];
-        let retransmission = retransmissions.into_iter().flatten().min();
-        let retransmission = retransmission.map(|at| (at, Why::Retransmission));
-        let silence = self.falls_silent_at().map(|at| (at, Why::SilenceCheck));
-        [retransmission, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let sends = [self.leaving.at(), self.joins_at(), self.asking.next()];
+        member::timeout(sends, self.falls_silent_at())
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -322,7 +298,7 @@ impl Engine for Worker {
     }
 
     fn poll_event(&mut self) -> Option<Event> {
-        let what = self.events.pop_front()?;
+        let what = self.events.poll()?;
         Some(Event::Worker(self.config.job, self.config.switch, what))
     }
 

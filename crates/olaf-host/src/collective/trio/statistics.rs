@@ -1,6 +1,8 @@
 //! The end's state as plain data, in the names of `docs/reference/statistics.md`.
 
-use super::{Standing, Worker};
+use super::Worker;
+use crate::collective::Collective;
+use crate::collective::member::Operations;
 use alloc::collections::BTreeMap;
 use olaf_engine::Instant;
 use olaf_wire::trio::Straggling;
@@ -9,9 +11,6 @@ use serde::Serialize;
 /// What is counted.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    pub(super) operations: u64,
-    pub(super) operations_done: u64,
-    pub(super) operations_failed: u64,
     pub(super) terms: u64,
     pub(super) hellos: u64,
     pub(super) leaves: u64,
@@ -68,15 +67,6 @@ pub struct WorkerStatistics {
 
 #[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Operations {
-    pub begun: u64,
-    pub done: u64,
-    pub failed: u64,
-    pub open: u64,
-}
-
-#[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
-#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Pieces {
     pub sent: u64,
     pub answered: u64,
@@ -103,28 +93,18 @@ pub struct Results {
 pub(super) fn of(end: &Worker, now: Instant) -> WorkerStatistics {
     let nanos = |d: core::time::Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
     let counts = &end.counts;
-    let (standing, turned_away) = match end.standing {
-        Standing::Joining { .. } => ("joining", None),
-        Standing::In { .. } => ("in", None),
-        Standing::Refused(code) => ("refused", Some(code.name())),
-        Standing::Left => ("left", None),
-    };
+    let standing = end.standing();
     let term = end.term.as_ref();
     let open = term.into_iter().flat_map(|term| &term.open);
     WorkerStatistics {
         job: end.config.job.0,
         session: end.config.session.0,
-        standing,
-        turned_away,
+        standing: standing.name(),
+        turned_away: standing.turned_away(),
         term: term.map(|term| term.number),
         rank: term.map(|term| term.source.into()),
         workers: end.config.workers,
-        operations: Operations {
-            begun: counts.operations,
-            done: counts.operations_done,
-            failed: counts.operations_failed,
-            open: end.open_operations() as u64,
-        },
+        operations: end.ledger.operations(end.open_operations()),
         terms: counts.terms,
         hellos: counts.hellos,
         leaves: counts.leaves,

@@ -5,7 +5,7 @@ use super::*;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
-use olaf_engine::{Ecn, Refused, TrafficClass};
+use olaf_engine::{Ecn, Refused, TrafficClass, WorkerEvent};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::{Reason, WelcomeCode};
 use olaf_wire::trio::{
