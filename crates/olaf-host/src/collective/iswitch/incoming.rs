@@ -3,7 +3,7 @@
 use super::Worker;
 use super::generation::State;
 use crate::collective::path::since;
-use olaf_engine::{Ecn, Instant, Refused, Source};
+use olaf_engine::{Ecn, Instant, Refused, Source, WorkerEvent};
 use olaf_wire::Refusal;
 use olaf_wire::iswitch::{
     Ack, Action, CONTROL_CLASS, Control, DATA_CLASS, DataPacket, Outcome, Packets,
@@ -23,15 +23,22 @@ impl Worker {
         match from.class.dscp() {
             DATA_CLASS => {
                 let packet = DataPacket::new_checked(bytes).map_err(Refused::Malformed)?;
-                self.waiting_since = None;
+                self.heard();
                 self.take_result(now, from.class.ecn() == Ecn::Marked, &packet)
             }
             CONTROL_CLASS => {
                 let message = Control::parse(bytes).map_err(Refused::Malformed)?;
-                self.waiting_since = None;
+                self.heard();
                 self.take_control(now, &message)
             }
             _ => Err(Refused::Malformed(Refusal::NotOurs)),
+        }
+    }
+
+    /// The switch was heard.
+    fn heard(&mut self) {
+        if self.quiet.heard() {
+            self.events.tell(WorkerEvent::SwitchBack);
         }
     }
 

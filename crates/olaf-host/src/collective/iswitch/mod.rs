@@ -24,25 +24,19 @@ mod vectors;
 pub use options::Options;
 pub use statistics::WorkerStatistics;
 
-use super::member::{Leaving, Progress};
+use super::member::{self, Events, Joining, Leaving, Ledger, Progress, Quiet};
 use super::path::Path;
 use super::window::{Fixed, Window};
 use super::{Buffer, Collective, Commit, Config, Done, Failure, Operation, OperationId, Standing};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use generation::Generation;
-use joining::Joining;
 use olaf_engine::keys::ConfigError;
 use olaf_engine::report::{self, Report};
-use olaf_engine::{
-    Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why, WorkerEvent,
-};
+use olaf_engine::{Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why};
 use olaf_wire::iswitch::{Leave, MAX_WORKERS};
 use operations::Open;
 use statistics::Counts;
-
-/// Events kept for a driver that does not fetch them.
-const EVENT_LIMIT: usize = 1024;
 
 /// Why this end wants its generation to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +49,9 @@ enum Wish {
 pub struct Worker {
     config: Config,
     own: Options,
-    standing: Standing,
     joining: Joining,
+    /// The last generation.
+    last_generation: Option<u8>,
     leaving: Leaving<Leave>,
     /// The one that this end is in, or whose last operations it finishes.
     generation: Option<Generation>,
@@ -67,15 +62,13 @@ pub struct Worker {
     progress: Progress,
     /// The last operation of the last generation was no pipelined sum, and none has begun since.
     agreed_before: bool,
-    done: VecDeque<Done>,
-    next_id: u64,
+    ledger: Ledger,
     window: Box<dyn Window>,
     path: Path,
-    /// Since when an answer of the switch is awaited.
-    waiting_since: Option<Instant>,
+    quiet: Quiet,
     other_version: Option<u8>,
     counts: Counts,
-    events: VecDeque<WorkerEvent>,
+    events: Events,
 }
 
 impl Worker {
@@ -96,22 +89,21 @@ impl Worker {
         }
         Ok(Self {
             own,
-            standing: Standing::Left,
             joining: Joining::default(),
+            last_generation: None,
             leaving: Leaving::default(),
             generation: None,
             wish: None,
             waiting: VecDeque::new(),
             progress: Progress::default(),
             agreed_before: false,
-            done: VecDeque::new(),
-            next_id: 0,
+            ledger: Ledger::default(),
             window: Box::new(Fixed::new(1)),
             path: Path::default(),
-            waiting_since: None,
+            quiet: Quiet::default(),
             other_version: None,
             counts: Counts::default(),
-            events: VecDeque::new(),
+            events: Events::default(),
             config,
         })
     }
@@ -147,18 +139,10 @@ impl Worker {
         }
     }
 
-    fn tell(&mut self, event: WorkerEvent) {
-        if self.events.len() == EVENT_LIMIT {
-            self.events.pop_front();
-        }
-        self.events.push_back(event);
-    }
-
     /// Ends operations with the same failure.
     fn fail(&mut self, now: Instant, open: impl IntoIterator<Item = Open>, failure: Failure) {
         for open in open {
-            self.counts.operations_failed += 1;
-            self.done.push_back(open.end(now, Err(failure)));
+            self.ledger.end(open.end(now, Err(failure)));
         }
     }
 
@@ -235,7 +219,7 @@ impl Worker {
 
 impl Collective for Worker {
     fn join(&mut self, now: Instant) {
-        if !matches!(self.standing, Standing::Joining { .. } | Standing::In { .. }) {
+        if !self.joining.is_part() {
             self.begin_to_join(now);
         }
     }
@@ -245,7 +229,7 @@ impl Collective for Worker {
     }
 
     fn standing(&self) -> Standing {
-        self.standing
+        self.joining.standing()
     }
 
     fn other_version(&self) -> Option<u8> {
@@ -257,17 +241,10 @@ impl Collective for Worker {
         now: Instant,
         operation: Operation,
     ) -> Result<OperationId, (Failure, Operation)> {
-        let failure = match self.standing {
-            Standing::Left => Some(Failure::NotJoined),
-            Standing::Refused(code) => Some(Failure::Refused(code)),
-            Standing::Joining { .. } | Standing::In { .. } => Open::refusal(&operation),
-        };
-        if let Some(failure) = failure {
+        if let Some(failure) = self.joining.refusal().or_else(|| Open::refusal(&operation)) {
             return Err((failure, operation));
         }
-        let id = OperationId(self.next_id);
-        self.next_id += 1;
-        self.counts.operations += 1;
+        let id = self.ledger.begin();
         let open = Open::new(id, now, operation);
         // Operations fail in a generation alone: before it begins, they wait for what it says.
         if self.generation.is_some() || open.iteration().is_some() {
@@ -285,12 +262,9 @@ impl Collective for Worker {
         bound: u64,
         vector: Box<dyn Buffer>,
     ) -> Result<Commit, Failure> {
-        match self.standing {
-            Standing::Left => Err(Failure::NotJoined),
-            Standing::Refused(code) => Err(Failure::Refused(code)),
-            Standing::Joining { .. } | Standing::In { .. } => {
-                self.take_vector(began, bound, vector)
-            }
+        match self.joining.refusal() {
+            Some(failure) => Err(failure),
+            None => self.take_vector(began, bound, vector),
         }
     }
 
@@ -304,7 +278,7 @@ impl Collective for Worker {
     }
 
     fn poll_done(&mut self) -> Option<Done> {
-        self.done.pop_front()
+        self.ledger.poll()
     }
 
     fn give_up(&mut self, now: Instant, operation: OperationId) {
@@ -339,9 +313,7 @@ impl Engine for Worker {
     }
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
-        let next = self.sends_at().map(|at| (at, Why::Retransmission));
-        let silence = self.falls_silent_at().map(|at| (at, Why::SilenceCheck));
-        [next, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+        member::timeout([self.sends_at()], self.falls_silent_at())
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -351,7 +323,7 @@ impl Engine for Worker {
     }
 
     fn poll_event(&mut self) -> Option<Event> {
-        let what = self.events.pop_front()?;
+        let what = self.events.poll()?;
         Some(Event::Worker(self.config.job, self.config.switch, what))
     }
 

@@ -16,7 +16,7 @@ const NOTHING: [u8; FLOAT] = (-0.0f32).to_le_bytes();
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) id: OperationId,
-    began: Instant,
+    pub(super) began: Instant,
     operation: Operation,
     /// Its first packet, and the first one behind it.
     pub(super) first: u64,

@@ -30,7 +30,9 @@ impl Worker {
             Some(message) => (message.emit(buf), CONTROL_CLASS, false),
             None => (self.emit_data(now, buf)?, DATA_CLASS, self.config.options.ecn),
         };
-        self.waiting_since.get_or_insert(now);
+        if self.joining.is_part() {
+            self.quiet.expect(now);
+        }
         let ecn = if ecn { Ecn::Capable0 } else { Ecn::NotCapable };
         let class = TrafficClass::new(class, ecn);
         Some(Transmit { class, ..Transmit::to(self.config.switch, len) })
@@ -152,10 +154,7 @@ impl Worker {
         if let Some(at) = self.leaving.at() {
             return Some(at);
         }
-        let Some(generation) = &self.generation else {
-            let is_joining = matches!(self.standing, crate::collective::Standing::Joining { .. });
-            return is_joining.then_some(self.joining.next);
-        };
+        let Some(generation) = &self.generation else { return self.joining.at() };
         let wish = self.wish.map(|(_, at)| at);
         let force_at = self.config.options.deadline.and(generation.force_at);
         let repeats_at = generation.repeats_at();

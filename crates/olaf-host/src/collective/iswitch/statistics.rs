@@ -1,7 +1,8 @@
 //! The end's state as plain data, in the names of `docs/reference/statistics.md`.
 
 use super::Worker;
-use crate::collective::{Commit, Standing};
+use crate::collective::member::Operations;
+use crate::collective::{Collective, Commit};
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 use olaf_engine::Instant;
@@ -10,9 +11,6 @@ use serde::Serialize;
 /// What is counted.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    pub(super) operations: u64,
-    pub(super) operations_done: u64,
-    pub(super) operations_failed: u64,
     pub(super) generations: u64,
     pub(super) joins: u64,
     pub(super) leaves: u64,
@@ -64,16 +62,6 @@ pub struct WorkerStatistics {
     pub refused: BTreeMap<&'static str, u64>,
 }
 
-/// `begun` is the sum of the others.
-#[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Operations {
-    pub begun: u64,
-    pub done: u64,
-    pub failed: u64,
-    pub open: u64,
-}
-
 #[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Packets {
@@ -121,33 +109,19 @@ pub struct Results {
 pub(super) fn of(end: &Worker, now: Instant) -> WorkerStatistics {
     let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
     let counts = &end.counts;
-    let (standing, turned_away) = match end.standing {
-        Standing::Joining { .. } => ("joining", None),
-        Standing::In { .. } => ("in", None),
-        Standing::Refused(code) => ("refused", Some(code.name())),
-        Standing::Left => ("left", None),
-    };
-    let (here, workers) = match end.standing {
-        Standing::Joining { here, workers } => (here, workers),
-        Standing::In { workers, .. } => (workers, workers),
-        Standing::Refused(_) | Standing::Left => (0, end.config.workers),
-    };
+    let standing = end.standing();
+    let (here, workers) = standing.here(end.config.workers);
     let generation = end.generation.as_ref();
     WorkerStatistics {
         job: end.config.job.0,
         session: end.config.session.0,
-        standing,
-        turned_away,
+        standing: standing.name(),
+        turned_away: standing.turned_away(),
         generation: generation.map(|generation| generation.number),
         rank: generation.map(|generation| generation.rank),
         workers,
         here,
-        operations: Operations {
-            begun: counts.operations,
-            done: counts.operations_done,
-            failed: counts.operations_failed,
-            open: end.open_operations() as u64,
-        },
+        operations: end.ledger.operations(end.open_operations()),
         generations: counts.generations,
         joins: counts.joins,
         leaves: counts.leaves,
@@ -174,7 +148,7 @@ pub(super) fn of(end: &Worker, now: Instant) -> WorkerStatistics {
         packet_floats: generation.map_or(0, |generation| generation.packet_floats),
         holds: generation.map_or(0, |generation| generation.holds),
         round_trip_ns: end.path.smoothed().map(nanos),
-        switch_silent_ns: end.waiting_since.map_or(0, |since| nanos(now.since(since))),
+        switch_silent_ns: nanos(end.quiet.lasts(now)),
         refused: counts.refused.clone(),
     }
 }

@@ -6,7 +6,7 @@ use crate::collective::{Reduction, Sum};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
-use olaf_engine::{Ecn, Refused, TrafficClass};
+use olaf_engine::{Ecn, Refused, TrafficClass, WorkerEvent};
 use olaf_wire::iswitch::{
     ANY, Ack, Action, Admission, CONTROL_CLASS, Control, DATA_CLASS, DataPacket, Halt, Outcome,
     Seg, emit_seg,
