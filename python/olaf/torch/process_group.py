@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
 from olaf.sums.protocols import PROTOCOLS
-from olaf.torch import calls
+from olaf.torch import calls, devices
 from olaf.torch.compiling import uncompiled
 from olaf.torch.connecting import connect, fresh
+from olaf.torch.devices import NAME
 from olaf.torch.distributed import Gloo, Store, Work, dist
 from olaf.torch.fall_back import FallBack
 from olaf.torch.options import Settings, settings
@@ -30,8 +31,6 @@ from olaf.torch.sums import Sums
 
 if TYPE_CHECKING:
     from olaf.sums.collective import Op
-
-NAME = "olaf"
 
 Tensors: TypeAlias = torch.Tensor | Sequence[torch.Tensor]
 
@@ -56,7 +55,9 @@ class SumProcessGroup(dist.ProcessGroup):
         chosen: Settings,
         *,
         is_world: bool,
+        backends: Mapping[str, str],
     ) -> None:
+        """backends: the backend of each device; ours is that of one of them at least."""
         try:
             super().__init__(store, rank, size)
         except TypeError:
@@ -72,9 +73,11 @@ class SumProcessGroup(dist.ProcessGroup):
         self._lock = threading.Lock()
         self._made: Sums | None = None
         self._gloo = _gloo("gloo", store, rank, size, timeout)
-        for device in calls.DEVICES:
-            kind = dist.ProcessGroup.BackendType.GLOO
-            self._register_backend(torch.device(device), kind, self._gloo)
+        self._devices = frozenset(device for device, name in backends.items() if name == NAME)
+        self._beside = devices.beside(backends, self._gloo, store, timeout)
+        for device, name in backends.items():
+            kind = dist.Backend.backend_type_map["gloo" if name == NAME else name]
+            self._register_backend(torch.device(device), kind, self._other_for(device))
         self._set_default_backend(dist.ProcessGroup.BackendType.GLOO)
         # A subgroup joins with its first sum: many programs make groups that never sum.
         if is_world and size > 1:
@@ -88,7 +91,7 @@ class SumProcessGroup(dist.ProcessGroup):
         tensors, opts = _listed(tensors), _options(dist.AllreduceOptions, opts, timeout, op=op)
         operation = self._operation(tensors, opts)
         if operation is None or len(tensors) != 1:
-            return self._gloo.allreduce(tensors, opts)
+            return self._other_for(tensors).allreduce(tensors, opts)
         return self._sums().all_reduce(
             tensors, operation, timeout_s=self._limit(opts), wait=_waits(opts)
         )
@@ -99,7 +102,7 @@ class SumProcessGroup(dist.ProcessGroup):
         tensors, opts = _listed(tensors), opts or dist.AllreduceCoalescedOptions()
         operation = self._operation(tensors, opts)
         if operation is None:
-            return self._gloo.allreduce_coalesced(tensors, opts)
+            return self._other_for(tensors).allreduce_coalesced(tensors, opts)
         return self._sums().all_reduce(
             tensors, operation, timeout_s=self._limit(opts), wait=_waits(opts)
         )
@@ -111,7 +114,7 @@ class SumProcessGroup(dist.ProcessGroup):
         """Give every rank the tensor of the root."""
         tensors, opts = _listed(tensors), _options(dist.BroadcastOptions, opts, timeout, root=root)
         if not self._broadcasts(tensors) or len(tensors) != 1:
-            return self._gloo.broadcast(tensors, opts)
+            return self._other_for(tensors).broadcast(tensors, opts)
         return self._sums().broadcast(
             tensors[0], opts.rootRank, timeout_s=self._limit(opts), wait=_waits(opts)
         )
@@ -123,7 +126,8 @@ class SumProcessGroup(dist.ProcessGroup):
             made = self._made
         if made is not None:
             made.wait_for_all()
-        return self._gloo.barrier(*args, **options)
+        device = getattr(next(iter(args), None), "device", None)
+        return self._other_for(device.type if device else "cpu").barrier(*args, **options)
 
     def set_timeout(self, timeout: timedelta) -> None:
         """Change the time-out of the operations that follow."""
@@ -136,7 +140,8 @@ class SumProcessGroup(dist.ProcessGroup):
             made, self._made = self._made, None
         if made is not None:
             made.close(self._timeout.total_seconds())
-        self._gloo.shutdown()
+        for backend in {self._gloo, *self._beside.values()}:
+            backend.shutdown()
 
     def getBackendName(self) -> str:  # noqa: N802 - torch's name
         """The name under which the backend is registered."""
@@ -192,12 +197,21 @@ class SumProcessGroup(dist.ProcessGroup):
             return None
         return operation
 
+    def _other_for(self, what: Any) -> devices.Backend:
+        """What does a call that does not go through the switch: by device, or by the tensors'."""
+        if not self._beside:
+            return self._gloo
+        device = what if isinstance(what, str) else devices.device_of(what)
+        return self._beside.get(str(device), self._gloo)
+
     def _broadcasts(self, tensors: Sequence[torch.Tensor]) -> bool:
         return self._protocol.broadcasts and self._carries(tensors)
 
     def _carries(self, tensors: Sequence[torch.Tensor]) -> bool:
         """The switch takes tensors of this kind in this group."""
         if self._is_alone or not all(map(calls.carried, tensors)):
+            return False
+        if tensors and tensors[0].device.type not in self._devices:
             return False
         if not self._is_world and self._protocol.largest_job < 2**32 - 1:
             return False  # The numbers of subgroups do not fit the protocol's packets.
@@ -232,7 +246,8 @@ def _through_gloo(name: str) -> Any:
     """
 
     def call(self: SumProcessGroup, *args: Any, **options: Any) -> Any:
-        return getattr(self._gloo, name)(*args, **options)
+        other = self._other_for([*args, *options.values()])
+        return getattr(other, name)(*args, **options)
 
     call.__name__ = name
     return uncompiled(call)
@@ -258,6 +273,7 @@ def _make(options: Any, given: object) -> SumProcessGroup:
         settings(given),
         # Only the world's list of ranks is empty.
         is_world=not options.global_ranks_in_group,
+        backends=devices.asked(),
     )
 
 

@@ -95,6 +95,30 @@ def a_forked_child_is_told_whose_the_group_is(_: Any) -> None:
 
 
 @check
+def each_device_has_its_own_backend(_: Any) -> None:
+    size = dist.get_world_size()
+    for backends, through_switch in (("cpu:gloo,cuda:olaf", False), ("cpu:olaf,cuda:gloo", True)):
+        group = dist.new_group(backend=backends)
+        for call in (dist.all_reduce, lambda tensor, group: dist.broadcast(tensor, 0, group)):
+            tensor = torch.full((5,), 2.0)
+            call(tensor, group=group)
+        dist.barrier(group)
+        assert (tensor == 2).all()
+        dist.all_reduce(tensor, group=group)
+        assert (tensor == 2 * size).all()
+        # A group joins the switch with its first sum there.
+        assert (group._made is not None) == through_switch
+        dist.destroy_process_group(group)
+    try:
+        dist.new_group(backend="cpu:olaf,cuda:ucc")
+    except ValueError as error:
+        said = str(error)
+    else:
+        said = "nothing"
+    assert "must be 'gloo', or 'nccl'" in said, said
+
+
+@check
 def compiled_programs(_: Any) -> None:
     import torch._dynamo
 
