@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import torch._compile
+import torch
 from torch._C._dynamo import eval_frame
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+
+_FILE = str(Path(torch.__file__).with_name("olaf.py"))
 
 
 def uncompiled(method: Method) -> Method:
@@ -31,9 +34,10 @@ def uncompiled(method: Method) -> Method:
             if compiler is not None:
                 eval_frame.set_eval_frame(compiler)
 
-    # The compiler leaves torch's own files alone. Otherwise it would compile this function.
+    # The compiler leaves torch's own files alone, and the name of this one is not there for a
+    # traceback to quote. Otherwise it would compile this function.
     marked: Any = call
-    marked.__code__ = marked.__code__.replace(co_filename=torch._compile.__file__)
+    marked.__code__ = marked.__code__.replace(co_filename=_FILE)
     marked._torchdynamo_disable = True
     marked._torchdynamo_disable_msg = "olaf sums through a switch"
     marked._torchdynamo_disable_recursive = True

@@ -7,7 +7,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from olaf._olaf import OlafError
+from olaf._olaf import OlafError, RefusedError
 from olaf.sums.collective import connect_sum
 from olaf.torch.distributed import Store, dist
 from olaf.torch.options import MAX_JOB, Settings
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 
 ENDED = "olaf/ended"
 """Key of the reason why the ranks did not all join; empty if they did."""
+
+ROOM = (
+    ". Each group that sums is a job at the switch, and so is the world. A switch has room for 8 "
+    "jobs by default: start it with --set switch.reduce.jobs=64, for example, or let small groups "
+    "use gloo, as in new_group(backend='gloo')"
+)
+"""Advice for a group beside the world."""
 
 
 def fresh(store: Store, size: int) -> Store:
@@ -46,8 +53,9 @@ def connect(
     """
     meeting = _Meeting(store, size, timeout)
     job = meeting.job(settings, is_world=is_world)
+    advice = "" if is_world else ROOM
     try:
-        connection = _join(settings, job, rank=rank, size=size)
+        connection = _join(settings, job, rank=rank, size=size, advice=advice)
     except dist.DistBackendError as error:
         meeting.fail(str(error))
         raise
@@ -60,7 +68,7 @@ def connect(
     return connection
 
 
-def _join(settings: Settings, job: int, *, rank: int, size: int) -> SumConnection:
+def _join(settings: Settings, job: int, *, rank: int, size: int, advice: str) -> SumConnection:
     where = f"olaf: rank {rank} could not join job {job} at the switch {settings.switch}"
     try:
         connection = connect_sum(
@@ -73,6 +81,8 @@ def _join(settings: Settings, job: int, *, rank: int, size: int) -> SumConnectio
             protocol=settings.protocol,
             **settings.connection,
         )
+    except RefusedError as error:
+        raise dist.DistBackendError(f"{where}: {error}{advice}") from error
     except (OlafError, OSError) as error:
         raise dist.DistBackendError(f"{where}: {error}") from error
     if connection.rank != rank:

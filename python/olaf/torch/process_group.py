@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 
 from olaf.sums.protocols import PROTOCOLS
-from olaf.torch import calls, devices
+from olaf.torch import calls, detail, devices, profiling
 from olaf.torch.compiling import uncompiled
 from olaf.torch.connecting import connect, fresh
 from olaf.torch.devices import NAME
 from olaf.torch.distributed import Gloo, Store, Work, dist
 from olaf.torch.fall_back import FallBack
-from olaf.torch.options import Settings, settings
+from olaf.torch.options import Settings, SumOptions, settings
 from olaf.torch.sums import Sums
 
 if TYPE_CHECKING:
@@ -73,6 +73,10 @@ class SumProcessGroup(dist.ProcessGroup):
         self._lock = threading.Lock()
         self._made: Sums | None = None
         self._gloo = _gloo("gloo", store, rank, size, timeout)
+        self._comparison = None
+        if size > 1 and detail.is_wanted():
+            self._comparison = detail.Comparison(_gloo("detail", store, rank, size, timeout))
+        self._backends = dict(backends)
         self._devices = frozenset(device for device, name in backends.items() if name == NAME)
         self._beside = devices.beside(backends, self._gloo, store, timeout)
         for device, name in backends.items():
@@ -92,9 +96,10 @@ class SumProcessGroup(dist.ProcessGroup):
         operation = self._operation(tensors, opts)
         if operation is None or len(tensors) != 1:
             return self._other_for(tensors).allreduce(tensors, opts)
-        return self._sums().all_reduce(
-            tensors, operation, timeout_s=self._limit(opts), wait=_waits(opts)
-        )
+        with self._seen("all_reduce", operation, tensors, opts):
+            return self._sums().all_reduce(
+                tensors, operation, timeout_s=self._limit(opts), wait=_waits(opts)
+            )
 
     @uncompiled
     def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> Work:
@@ -103,9 +108,10 @@ class SumProcessGroup(dist.ProcessGroup):
         operation = self._operation(tensors, opts)
         if operation is None:
             return self._other_for(tensors).allreduce_coalesced(tensors, opts)
-        return self._sums().all_reduce(
-            tensors, operation, timeout_s=self._limit(opts), wait=_waits(opts)
-        )
+        with self._seen("all_reduce_coalesced", operation, tensors, opts):
+            return self._sums().all_reduce(
+                tensors, operation, timeout_s=self._limit(opts), wait=_waits(opts)
+            )
 
     @uncompiled
     def broadcast(
@@ -115,9 +121,10 @@ class SumProcessGroup(dist.ProcessGroup):
         tensors, opts = _listed(tensors), _options(dist.BroadcastOptions, opts, timeout, root=root)
         if not self._broadcasts(tensors) or len(tensors) != 1:
             return self._other_for(tensors).broadcast(tensors, opts)
-        return self._sums().broadcast(
-            tensors[0], opts.rootRank, timeout_s=self._limit(opts), wait=_waits(opts)
-        )
+        with self._seen("broadcast", f"from rank {opts.rootRank}", tensors, opts):
+            return self._sums().broadcast(
+                tensors[0], opts.rootRank, timeout_s=self._limit(opts), wait=_waits(opts)
+            )
 
     @uncompiled
     def barrier(self, *args: Any, **options: Any) -> Work:
@@ -134,6 +141,31 @@ class SumProcessGroup(dist.ProcessGroup):
         super().set_timeout(timeout)
         self._timeout = timeout
 
+    def split_group(
+        self,
+        ranks: Sequence[int],
+        timeout: timedelta | None = None,
+        opts: object = None,
+        group_name: str | None = None,
+        group_desc: str | None = None,
+        **_: object,
+    ) -> SumProcessGroup | None:
+        """The group of these ranks; None at the others. opts: as `pg_options`."""
+        if self.rank() not in ranks:
+            return None
+        part = SumProcessGroup(
+            dist.PrefixStore(f"split/{group_name}", self._store),
+            ranks.index(self.rank()),
+            len(ranks),
+            timeout or self._timeout,
+            settings(opts) if isinstance(opts, SumOptions) else self._settings,
+            is_world=False,
+            backends=self._backends,
+        )
+        part._set_group_name(group_name or "")
+        part._set_group_desc(group_desc or "")
+        return part
+
     def shutdown(self) -> None:
         """Leave the job at the switch, and end gloo."""
         with self._lock:
@@ -149,6 +181,13 @@ class SumProcessGroup(dist.ProcessGroup):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(rank={self.rank()}, size={self.size()})"
+
+    def _seen(self, kind: str, which: str, tensors: list[torch.Tensor], opts: Any) -> Any:
+        """A context for the call: the profiler sees it, and DETAIL compares it with the others'."""
+        if self._comparison is not None:
+            limit = timedelta(seconds=self._limit(opts))
+            self._comparison.check(detail.signature(kind, which, tensors), limit)
+        return profiling.event(f"{NAME}:{kind}", tensors)
 
     def _sums(self) -> Sums:
         """The connection; made at the first use, by all ranks together."""

@@ -4,6 +4,7 @@ Run by torchrun; see `checking`.
 """
 
 import os
+from datetime import timedelta
 from typing import Any
 
 import torch
@@ -116,6 +117,51 @@ def each_device_has_its_own_backend(_: Any) -> None:
     else:
         said = "nothing"
     assert "must be 'gloo', or 'nccl'" in said, said
+
+
+@check
+def the_profiler_sees_one_event_a_call(_: Any) -> None:
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True
+    ) as seen:
+        dist.all_reduce(torch.ones(7, 3))
+        dist.all_reduce(torch.ones(5), async_op=True).wait()
+        dist.broadcast(torch.ones(4), 0)
+    events = [
+        (event.name, event.input_shapes)
+        for event in seen.events()
+        if event.name.startswith("olaf:")
+    ]
+    assert events == [
+        ("olaf:all_reduce", [[7, 3]]),
+        ("olaf:all_reduce", [[5]]),
+        ("olaf:broadcast", [[4]]),
+    ], events
+
+
+@check
+def a_group_that_is_split(_: Any) -> None:
+    rank, size = dist.get_rank(), dist.get_world_size()
+    halves = [list(range(0, size, 2)), list(range(1, size, 2))]
+    group = dist.split_group(split_ranks=halves)
+    tensor = torch.full((3,), float(rank))
+    dist.all_reduce(tensor, group=group)
+    assert (tensor == sum(halves[rank % 2])).all()
+    assert dist.get_backend(group) == "olaf"
+    assert group._made is not None, "it went through gloo"
+    dist.destroy_process_group(group)
+    alone = dist.split_group(split_ranks=[[0]])
+    assert (alone is dist.GroupMember.NON_GROUP_MEMBER) == (rank != 0)
+
+
+@check
+def barriers_and_time_outs(_: Any) -> None:
+    dist.monitored_barrier(timeout=timedelta(seconds=20), wait_all_ranks=True)
+    group = dist.group.WORLD
+    before = group._timeout
+    dist.distributed_c10d._set_pg_timeout(timedelta(seconds=20))
+    assert group._timeout == timedelta(seconds=20)
+    dist.distributed_c10d._set_pg_timeout(before)
 
 
 @check
