@@ -38,7 +38,7 @@ pub struct Options {
     /// A switch that is not heard for this time, in milliseconds, has failed. 5 s.
     #[serde(rename = "silence_ms", with = "ms")]
     pub silence: Duration,
-    /// Milliseconds between two signs of life while there is nothing else to send. 500 ms.
+    /// Milliseconds between two heartbeats while there is nothing else to send. 500 ms.
     #[serde(rename = "keepalive_ms", with = "ms")]
     pub keepalive: Duration,
     /// How lost pieces and results come back. `ask`.
@@ -100,7 +100,7 @@ impl Options {
 pub struct Config {
     /// The job.
     pub job: JobId,
-    /// This life of the worker: draw it at random.
+    /// This incarnation of the worker: draw it at random.
     pub session: Session,
     /// The wanted rank; none: any that is free.
     pub rank: Option<u32>,

@@ -35,7 +35,7 @@ pub trait Collective: Engine {
     /// Begins to join. The end goes on until the switch lets it in or turns it away.
     fn join(&mut self, now: Instant);
 
-    /// Says good-bye, before the next operation. Open operations fail.
+    /// Leaves the job, before the next operation. Open operations fail.
     fn leave(&mut self, now: Instant);
 
     /// Where this end stands.

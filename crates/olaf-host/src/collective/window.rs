@@ -171,7 +171,7 @@ impl Aimd {
         }
     }
 
-    /// Whether the newest round trip is longer than that of a path with such a queue.
+    /// Returns true if the newest round trip is longer than that of a path with such a queue.
     fn has_queue(&self, queue: Duration) -> bool {
         let both = self.newest.zip(self.shortest);
         both.is_none_or(|(newest, shortest)| newest > shortest * 3 / 2 + queue)

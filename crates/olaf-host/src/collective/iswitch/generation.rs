@@ -93,8 +93,8 @@ pub(super) struct Generation {
     pub(super) ask_at: Option<Instant>,
     /// When to look for packets that go without missing workers.
     pub(super) force_at: Option<Instant>,
-    /// When the next sign of life is due.
-    pub(super) sign_at: Instant,
+    /// When the next heartbeat is due.
+    pub(super) heartbeat_at: Instant,
     /// What the switch knows of `holds`.
     pub(super) told: u64,
 }
@@ -125,7 +125,7 @@ impl Generation {
             set_h_at: sets_h.then_some(now),
             ask_at: None,
             force_at: None,
-            sign_at: now,
+            heartbeat_at: now,
             told: 0,
         }
     }
@@ -171,7 +171,7 @@ impl Generation {
         self.next_index > 0 && !self.last_is_sum
     }
 
-    /// The program begins no more sums. Whether the operation before was a sum.
+    /// The program begins no more sums. Returns true if the operation before was a sum.
     pub(super) fn forgo_sums(&mut self) -> bool {
         core::mem::take(&mut self.is_pipelined)
     }
@@ -220,16 +220,16 @@ impl Generation {
         if let Some(deadline) = deadline {
             self.force_at.get_or_insert(now + deadline);
         }
-        self.sign_at = now + keepalive;
+        self.heartbeat_at = now + keepalive;
         self.told = self.told.max((index + 1).saturating_sub(self.slots));
     }
 
     /// Returns true if the switch should hear what is here: after a time of silence, or because other workers
     /// may wait for the places of results that are here.
-    pub(super) fn owes_sign(&self, now: Instant) -> bool {
+    pub(super) fn owes_heartbeat(&self, now: Instant) -> bool {
         let is_pipelined = self.open.front().is_some_and(|open| open.iteration().is_some());
         let is_idle = is_pipelined || self.next_to_send >= self.next_index;
-        self.sign_at <= now || is_idle && self.holds >= self.told + (self.slots / 2).max(1)
+        self.heartbeat_at <= now || is_idle && self.holds >= self.told + (self.slots / 2).max(1)
     }
 
     /// A result came.

@@ -44,9 +44,11 @@ impl Worker {
         admission: &Admission,
     ) -> Result<(), Refused> {
         if admission.session != self.config.session {
+            // It is for an earlier incarnation of this worker, or for another worker of this address.
             return Err(Refused::NotForMe);
         }
         if !self.joining.is_joining() {
+            // A repetition of the join was answered before, or this end has left.
             return Err(Refused::Duplicate);
         }
         let code = ack.outcome.of_join();
@@ -83,6 +85,7 @@ impl Worker {
             && admission.slots > 0
             && (1..=self.most_floats()).contains(&admission.packet_floats);
         if !can_be {
+            // Its packets would not fit this end, or the switch takes it for another worker.
             return Err(Refused::Mismatch);
         }
         if self.last_generation == Some(number) {
@@ -187,10 +190,7 @@ impl Worker {
             self.begin_to_join(now);
         }
         let silence = self.config.options.silence;
-        let has_waited = |open: &Open| self.quiet.has_lasted(now, silence, open.began);
-        let failed = self.waiting.iter().take_while(|open| has_waited(open)).count();
-        let later = self.waiting.split_off(failed);
-        let failed = core::mem::replace(&mut self.waiting, later);
+        let failed = self.quiet.take_overdue(now, silence, &mut self.waiting, |open| open.began);
         self.fail_unplaced(now, failed, Failure::SwitchSilent);
     }
 

@@ -88,16 +88,16 @@ impl Worker {
             self.counts.fbcasts += 1;
             return Some(Control::FBcast(packets(missing)));
         }
-        self.next_sign(now)
+        self.next_heartbeat(now)
     }
 
-    /// A sign of life, or word of the results that are here where no packet says it.
-    fn next_sign(&mut self, now: Instant) -> Option<Control> {
+    /// A heartbeat, or word of the results that are here where no packet says it.
+    fn next_heartbeat(&mut self, now: Instant) -> Option<Control> {
         let generation = self.generation.as_mut()?;
-        if !generation.owes_sign(now) {
+        if !generation.owes_heartbeat(now) {
             return None;
         }
-        generation.sign_at = now + self.config.options.keepalive;
+        generation.heartbeat_at = now + self.config.options.keepalive;
         generation.told = generation.holds;
         self.counts.acks += 1;
         Some(Control::Ack(Ack {
@@ -159,6 +159,6 @@ impl Worker {
         let force_at = self.config.options.deadline.and(generation.force_at);
         let repeats_at = generation.repeats_at();
         let times = [wish, generation.set_h_at, generation.ask_at, force_at, repeats_at];
-        times.into_iter().flatten().chain([generation.sign_at]).min()
+        times.into_iter().flatten().chain([generation.heartbeat_at]).min()
     }
 }

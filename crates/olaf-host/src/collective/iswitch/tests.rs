@@ -265,7 +265,7 @@ fn a_worker_that_ends_the_training_halts_it_for_all() {
 }
 
 #[test]
-fn a_good_bye_forgets_that_the_workers_had_agreed() {
+fn a_leave_forgets_that_the_workers_had_agreed() {
     let mut worker = worker();
     says(&mut worker, welcome(7));
     assert!(worker.begin(START, operation(LaneType::F32, Reduction::Sum, 8)).is_ok());
@@ -425,7 +425,7 @@ fn a_switch_that_never_answers_ends_what_waits() {
 }
 
 #[test]
-fn a_good_bye_is_said_until_it_is_confirmed() {
+fn a_leave_is_repeated_until_it_is_confirmed() {
     let mut worker = worker();
     sent(&mut worker, START);
     worker.leave(START);

@@ -143,7 +143,7 @@ impl Generation {
         None
     }
 
-    /// A packet of a vector was sent for the first time. Whether it takes room in the window from now on.
+    /// A packet of a vector was sent for the first time. Returns true if it takes room in the window from now on.
     pub(super) fn sent_of_vector(&mut self, now: Instant, index: u64, vector: u32) -> bool {
         if let Some(open) = self.open_of(index) {
             open.vectors.all[vector as usize].next = index + 1;

@@ -1,5 +1,6 @@
 //! Whether the switch is there: since when it owes an answer, and when it counts as silent.
 
+use alloc::collections::VecDeque;
 use core::time::Duration;
 use olaf_engine::Instant;
 
@@ -53,9 +54,19 @@ impl Quiet {
         !core::mem::replace(&mut self.is_silent, true)
     }
 
-    /// Returns true if an operation that began then has waited for the silent switch for long enough.
-    pub(crate) fn has_lasted(&self, now: Instant, silence: Duration, began: Instant) -> bool {
-        now.since(began.max(self.since.unwrap_or(now))) >= silence
+    /// Takes the operations that have waited for the silent switch for long enough. They wait in their order, and `began`
+    /// says since when.
+    pub(crate) fn take_overdue<T>(
+        &self,
+        now: Instant,
+        silence: Duration,
+        waiting: &mut VecDeque<T>,
+        began: impl Fn(&T) -> Instant,
+    ) -> VecDeque<T> {
+        let since = self.since.unwrap_or(now);
+        let later = waiting.partition_point(|one| now.since(began(one).max(since)) >= silence);
+        let later = waiting.split_off(later);
+        core::mem::replace(waiting, later)
     }
 }
 
@@ -91,9 +102,12 @@ mod tests {
         assert!(quiet.fall_silent() && !quiet.fall_silent(), "it is told once");
         assert_eq!(quiet.falls_silent_at(SILENCE, None), None, "nothing is to fail");
         assert_eq!(quiet.falls_silent_at(SILENCE, Some(at(4))), Some(at(9)));
-        assert!(quiet.has_lasted(at(6), SILENCE, at(0)));
-        assert!(!quiet.has_lasted(at(8), SILENCE, at(4)));
-        assert!(quiet.has_lasted(at(9), SILENCE, at(4)));
+        let mut waiting = VecDeque::from([at(0), at(4), at(5)]);
+        let mut overdue = |now| quiet.take_overdue(now, SILENCE, &mut waiting, |began| *began);
+        assert_eq!(overdue(at(5)), []);
+        assert_eq!(overdue(at(6)), [at(0)]);
+        assert_eq!(overdue(at(8)), []);
+        assert_eq!(overdue(at(9)), [at(4)]);
         assert!(quiet.heard(), "it was silent");
         assert!(!quiet.is_silent());
     }

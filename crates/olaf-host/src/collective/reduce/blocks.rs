@@ -177,7 +177,7 @@ impl Blocks {
         }
     }
 
-    /// Puts a piece into the list of those to send again, if it was sent. Whether its loss is new.
+    /// Puts a piece into the list of those to send again, if it was sent. Returns true if its loss is new.
     pub(super) fn want(&mut self, block: u32) -> bool {
         if self.place(block) != Place::Missing {
             return false;

@@ -62,6 +62,7 @@ impl Reducer {
     ) -> Result<(), Refused> {
         let welcome = Welcome::parse(packet).map_err(Refused::Malformed)?;
         if welcome.address.session != self.config.session {
+            // It is for an earlier incarnation of this worker, or for another worker of this address.
             return Err(Refused::NotForMe);
         }
         let answers_older = welcome.sent_at_us != 0
@@ -72,9 +73,12 @@ impl Reducer {
                 self.heard(now);
                 return Ok(());
             }
+            // Operations of a generation that ends are still open: this end asks when they have ended.
             Standing::Joining { .. } if self.generation.is_some() => return Err(Refused::NotAsked),
             Standing::Joining { .. } if !answers_older => {}
+            // It answers a join for an earlier generation, which has ended since.
             Standing::Joining { .. } => return Err(Refused::OldEpoch),
+            // This end has left or was turned away, or the welcome is to another generation than the one it is in.
             _ => return Err(Refused::NotAsked),
         }
         if welcome.code == WelcomeCode::Welcome {

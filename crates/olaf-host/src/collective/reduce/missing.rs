@@ -2,7 +2,6 @@
 
 use super::Reducer;
 use super::blocks::State;
-use super::operations::Open;
 use crate::collective::path::{micros, since};
 use crate::collective::{Failure, Recovery};
 use core::time::Duration;
@@ -228,10 +227,7 @@ impl Reducer {
             self.begin_to_join(now, generation.address.generation);
         }
         let silence = self.config.options.silence;
-        let has_waited = |open: &Open| self.quiet.has_lasted(now, silence, open.began);
-        let failed = self.waiting.iter().take_while(|open| has_waited(open)).count();
-        let later = self.waiting.split_off(failed);
-        let failed = core::mem::replace(&mut self.waiting, later);
+        let failed = self.quiet.take_overdue(now, silence, &mut self.waiting, |open| open.began);
         self.fail_unplaced(now, failed, Failure::SwitchSilent);
         if !self.joining.is_part() {
             self.quiet.excuse();

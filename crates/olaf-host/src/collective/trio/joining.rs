@@ -53,9 +53,9 @@ impl Worker {
     ) -> Result<(), Refused> {
         let welcome = Welcome::parse(packet).map_err(Refused::Malformed)?;
         if welcome.session != self.config.session {
+            // It is for an earlier incarnation of this worker, or for another worker of this address.
             return Err(Refused::NotForMe);
         }
-        let is_joining = self.joining.is_joining();
         match self.joining.standing() {
             // The answers to a hello and to its repetition.
             Standing::In { generation, .. } if generation == welcome.term => {
@@ -63,11 +63,13 @@ impl Worker {
                 return Ok(());
             }
             Standing::Joining { .. } if welcome.term == 0 || welcome.term != self.last_term => {}
-            _ if is_joining => return Err(Refused::OldEpoch),
+            // The welcome to the term that has just ended was late.
+            Standing::Joining { .. } => return Err(Refused::OldEpoch),
+            // This end has left or was turned away, or the welcome is to another term than the one it is in.
             _ => return Err(Refused::NotAsked),
         }
         self.heard();
-        if is_joining && welcome.code == WelcomeCode::Waiting {
+        if welcome.code == WelcomeCode::Waiting {
             // A welcome may answer a hello of long ago; this one answers at once.
             self.path.sample_question(since(now, welcome.sent_at_us));
         }
@@ -98,7 +100,7 @@ impl Worker {
         // differs: the paper has a fixed window. Where none is asked for, ours follows congestion.
         let block_bytes = u32::from(welcome.gradients) * 4;
         self.window = window::of_generation(asked, workers.into(), block_bytes, most);
-        // A newcomer is where the others are.
+        // A newcomer is where the others are. So is an end that is ahead of what the switch says.
         let is_new = self.last_term == 0;
         let behind = if is_new { 0 } else { welcome.newest.wrapping_sub(self.newest) };
         let behind = if behind < 1 << 15 { behind } else { 0 };

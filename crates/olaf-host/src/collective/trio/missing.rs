@@ -178,10 +178,7 @@ impl Worker {
         self.leaving.stop();
         self.end_term(now, Failure::SwitchSilent);
         let silence = self.config.options.silence;
-        let has_waited = |open: &Open| self.quiet.has_lasted(now, silence, open.began);
-        let failed = self.waiting.iter().take_while(|open| has_waited(open)).count();
-        let later = self.waiting.split_off(failed);
-        let failed = core::mem::replace(&mut self.waiting, later);
+        let failed = self.quiet.take_overdue(now, silence, &mut self.waiting, |open| open.began);
         self.fail_waiting(now, failed, Failure::SwitchSilent);
         if !self.joining.is_part() {
             self.quiet.excuse();

@@ -176,7 +176,7 @@ fn an_operation_that_is_given_up_takes_the_end_out_of_the_generation() {
     trace.end.give_up(trace.now, id);
     assert_eq!(trace.ends().outcome, Err(Failure::TimedOut));
     trace.sends(&[Sent::Leave(0), JOIN]);
-    // The good-bye was lost: the switch takes the join for a repetition.
+    // The leave was lost: the switch takes the join for a repetition.
     trace.welcome(GENERATION, 0);
     trace.sends(&[Sent::Leave(0)]);
     trace.after_ms(20).sends(&[JOIN]);
