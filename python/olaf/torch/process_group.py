@@ -11,6 +11,7 @@ allows. A gloo group is registered under it, so what it does not override goes b
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 
 from olaf.sums.protocols import PROTOCOLS
-from olaf.torch import calls, detail, devices, profiling
+from olaf.torch import calls, detail, devices, paths, profiling
 from olaf.torch.compiling import uncompiled
 from olaf.torch.connecting import connect, fresh
 from olaf.torch.devices import NAME
@@ -33,14 +34,6 @@ if TYPE_CHECKING:
     from olaf.sums.collective import Op
 
 Tensors: TypeAlias = torch.Tensor | Sequence[torch.Tensor]
-
-OPERATIONS: dict[int, Op] = {
-    int(dist.ReduceOp.SUM): calls.SUM,
-    int(dist.ReduceOp.AVG): calls.MEAN,
-    int(dist.ReduceOp.MIN): calls.MIN,
-    int(dist.ReduceOp.MAX): calls.MAX,
-}
-"""By the number of torch's operation: each read of the operation itself makes a new object."""
 
 
 class SumProcessGroup(dist.ProcessGroup):
@@ -206,6 +199,10 @@ class SumProcessGroup(dist.ProcessGroup):
             timeout=self._timeout,
             is_world=self._is_world,
         )
+        if self._is_world and rank == 0:
+            chosen = self._settings
+            said = paths.announcement(size, chosen.switch, chosen.job, chosen.protocol)
+            print(said, file=sys.stderr, flush=True)
         # At the exit of a program that does not destroy its groups: the others then need not wait
         # until this worker counts as dead.
         weakref.finalize(self, connection.close)
@@ -227,14 +224,10 @@ class SumProcessGroup(dist.ProcessGroup):
 
     def _operation(self, tensors: Sequence[torch.Tensor], opts: Any) -> Op | None:
         """The operation's name if the switch can do it with these tensors."""
-        operation = OPERATIONS.get(int(opts.reduceOp.op))
-        if operation is None or not self._carries(tensors):
+        if not self._carries(tensors):
             return None
-        if operation == calls.MEAN and not all(map(torch.is_floating_point, tensors)):
-            return None  # gloo has torch's error for a mean of integers
-        if self._protocol.sums_floats and operation not in (calls.SUM, calls.MEAN):
-            return None
-        return operation
+        dtypes = [tensor.dtype for tensor in tensors]
+        return paths.reduces(self._protocol, int(opts.reduceOp.op), dtypes)
 
     def _other_for(self, what: Any) -> devices.Backend:
         """What does a call that does not go through the switch: by device, or by the tensors'."""
@@ -244,19 +237,17 @@ class SumProcessGroup(dist.ProcessGroup):
         return self._beside.get(str(device), self._gloo)
 
     def _broadcasts(self, tensors: Sequence[torch.Tensor]) -> bool:
-        return self._protocol.broadcasts and self._carries(tensors)
+        dtypes = [tensor.dtype for tensor in tensors]
+        return self._carries(tensors) and paths.broadcasts(self._protocol, dtypes)
 
     def _carries(self, tensors: Sequence[torch.Tensor]) -> bool:
-        """The switch takes tensors of this kind in this group."""
+        """The switch takes tensors like these in this group, if their types allow it."""
         if self._is_alone or not all(map(calls.carried, tensors)):
             return False
         if tensors and tensors[0].device.type not in self._devices:
             return False
-        if not self._is_world and self._protocol.largest_job < 2**32 - 1:
-            return False  # The numbers of subgroups do not fit the protocol's packets.
-        if not self._protocol.sums_floats:
-            return True
-        return all(tensor.dtype == torch.float32 for tensor in tensors)
+        # The numbers of subgroups do not fit the packets of some protocols.
+        return self._is_world or self._protocol.largest_job == 2**32 - 1
 
     def _limit(self, opts: Any) -> float:
         """Seconds that this operation may take; an unset time-out is negative."""
