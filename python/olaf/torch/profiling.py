@@ -17,7 +17,7 @@ def event(name: str, tensors: list[torch.Tensor]) -> AbstractContextManager[Any]
 
     The event of an asynchronous call ends when the sum has begun.
     """
-    if not torch.autograd._profiler_enabled():
+    if not torch._C._autograd._profiler_enabled():
         return _NOTHING
     recorded: AbstractContextManager[Any] = torch._C._profiler._RecordFunctionFast(
         name, list(tensors), {}
