@@ -2,6 +2,7 @@
 
 use super::Switch;
 use super::generation::{End, Generation};
+use super::job::hear;
 use super::outbox::Message;
 use super::upward::above_address;
 use crate::drop::DropReason;
@@ -66,13 +67,10 @@ impl Switch {
             Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
         };
         let Closed { address, operation, culprit, reason } = closed;
-        let job = self.jobs.get_mut(&address.job);
-        let Some(generation) = job.and_then(|job| job.generation(address.generation)) else {
-            return self.handle_unknown(now, from, &address);
+        let generation = match hear(self.jobs.get_mut(&address.job), now, from, &address) {
+            Ok(generation) => generation,
+            Err(why) => return self.handle_unheard(now, from, &address, why),
         };
-        if let Err(reason) = generation.hear(now, from, &address) {
-            return Verdict::Drop(reason);
-        }
         let Some(culprit) = generation.culprit_of(address.rank, culprit) else {
             return Verdict::Drop(DropReason::Malformed(Refusal::BadField("culprit")));
         };
@@ -95,17 +93,22 @@ impl Switch {
         Verdict::Absorb
     }
 
-    /// A message of a generation that is not known: this switch was restarted, or forgot the job.
-    pub(super) fn handle_unknown(
+    /// A message that no member of its generation has sent. Where the generation is not known, this switch was restarted
+    /// or forgot the job: the sender has to hear so.
+    #[cold]
+    pub(super) fn handle_unheard(
         &mut self,
         now: Instant,
         from: Source,
         address: &Address,
+        why: DropReason,
     ) -> Verdict {
-        let closed =
-            Closed { address: *address, operation: 0, culprit: ALL, reason: Reason::Unknown };
-        self.out.tell(now, from.peer, Message::Closed(closed));
-        Verdict::Drop(DropReason::UnknownGeneration)
+        if why == DropReason::UnknownGeneration {
+            let (address, reason) = (*address, Reason::Unknown);
+            let closed = Closed { address, operation: 0, culprit: ALL, reason };
+            self.out.tell(now, from.peer, Message::Closed(closed));
+        }
+        Verdict::Drop(why)
     }
 }
 

@@ -1,12 +1,15 @@
 //! A job: its generations, and the workers that wait for the next one.
 
 use super::generation::{Generation, Member};
+use crate::drop::DropReason;
+use crate::engine::Source;
 use crate::ids::{JobId, PeerId, Session};
 use crate::sums::{Dead, Held, Patience, Presence, operations};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use olaf_wire::operations_after;
+use olaf_wire::reduce::Address;
 
 /// A worker that wants to take part.
 #[derive(Clone, Debug)]
@@ -39,6 +42,20 @@ impl Upward {
     const fn new() -> Self {
         Self { session: Session(0), told: 0, heard: None, nonce: 0 }
     }
+}
+
+/// The generation of a message that says to come from one of its members, which is heard now. `job` is the job that the
+/// message names.
+pub(super) fn hear<'a>(
+    job: Option<&'a mut Job>,
+    now: Instant,
+    from: Source,
+    address: &Address,
+) -> Result<&'a mut Generation, DropReason> {
+    let generation = job.and_then(|job| job.generation(address.generation));
+    let generation = generation.ok_or(DropReason::UnknownGeneration)?;
+    generation.hear(now, from, address)?;
+    Ok(generation)
 }
 
 /// One job.

@@ -104,9 +104,13 @@ impl Switch {
         self.events.push(job, event);
     }
 
-    #[cold]
-    fn handle_control(&mut self, now: Instant, from: Source, packet: &ReducePacket<'_>) -> Verdict {
+    /// Everything but a piece from below.
+    fn handle_message(&mut self, now: Instant, from: Source, packet: &ReducePacket<'_>) -> Verdict {
+        if from.port == PortId::UPLINK {
+            return self.handle_above(now, packet);
+        }
         match packet.kind() {
+            Kind::Ask => self.handle_ask(now, from, packet),
             Kind::Join => self.handle_join(now, from, packet),
             Kind::Leave => self.handle_leave(now, from, packet),
             Kind::Closed => self.handle_closed(now, from, packet),
@@ -185,10 +189,14 @@ impl Engine for Switch {
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
         self.events.at(now);
         let verdict = match &ReducePacket::new_checked(bytes) {
-            Ok(packet) if from.port == PortId::UPLINK => self.handle_above(now, packet),
-            Ok(packet) if packet.kind() == Kind::Piece => self.handle_piece(now, from, packet),
-            Ok(packet) if packet.kind() == Kind::Ask => self.handle_ask(now, from, packet),
-            Ok(packet) => self.handle_control(now, from, packet),
+            Ok(packet) if packet.kind() == Kind::Piece && from.port != PortId::UPLINK => {
+                self.handle_piece(now, from, packet)
+            }
+            Ok(packet) => {
+                let verdict = self.handle_message(now, from, packet);
+                self.plan(packet.address().job);
+                verdict
+            }
             Err(refusal) => {
                 if let Some(address) = join_of_another_version(bytes) {
                     self.answer_other_version(now, from, address);
@@ -198,9 +206,6 @@ impl Engine for Switch {
         };
         if let Verdict::Drop(reason) = verdict {
             self.counters.refuse(reason);
-        }
-        if let Some(job) = olaf_wire::reduce::job_of(bytes) {
-            self.plan(JobId(job));
         }
         verdict
     }

@@ -3,14 +3,14 @@
 use super::Switch;
 use super::closing::culprit_is;
 use super::generation::{End, Generation};
-use super::job::Job;
+use super::job::{Job, hear};
 use super::outbox::{Message, Outbox, Outgoing};
-use super::shapes::Misfit;
+use super::shapes::{Misfit, Shape};
 use super::upward::{acknowledge, ask_above, send_sum};
 use crate::blocks::pool::{Asked, Met, Piece as Table, Reason as TableReason, State};
 use crate::drop::DropReason;
 use crate::engine::{Ecn, Receivers, Source, Verdict};
-use crate::event::SumEvent;
+use crate::event::{Log, SumEvent};
 use crate::ids::JobId;
 use crate::time::Instant;
 use olaf_wire::Refusal;
@@ -31,12 +31,10 @@ impl Switch {
         };
         let address = piece.address;
         let job = self.jobs.get_mut(&address.job);
-        let Some(generation) = job.and_then(|job| job.generation(address.generation)) else {
-            return self.handle_unknown(now, from, &address);
+        let generation = match hear(job, now, from, &address) {
+            Ok(generation) => generation,
+            Err(why) => return self.handle_unheard(now, from, &address, why),
         };
-        if let Err(reason) = generation.hear(now, from, &address) {
-            return Verdict::Drop(reason);
-        }
         let most = match piece.block.operator {
             Operator::Broadcast => 1,
             _ => generation.members[address.rank as usize].contributors,
@@ -59,14 +57,9 @@ impl Switch {
         }
         let operation = piece.block.operation;
         if shape.first >= self.config.renew_at && generation.has(operation) {
-            let reason = Reason::Renewed;
-            let number = address.generation;
-            self.close(
-                now,
-                address.job,
-                number,
-                End { operation, reason, ..culprit_is(None, now) },
-            );
+            // The numbers of blocks would run out.
+            let end = End { operation, reason: Reason::Renewed, ..culprit_is(None, now) };
+            self.close(now, address.job, address.generation, end);
             return Verdict::Drop(DropReason::Piece(TableReason::Closed));
         }
         let met = generation.pool.meet(
@@ -84,71 +77,51 @@ impl Switch {
                 lanes,
             },
         );
-        self.after(now, &piece, shape, met)
-    }
-
-    /// Does what follows from what became of a piece.
-    fn after(
-        &mut self,
-        now: Instant,
-        piece: &Piece,
-        shape: super::shapes::Shape,
-        met: Met,
-    ) -> Verdict {
-        let address = &piece.address;
-        let job = self.jobs.get_mut(&address.job);
-        let generation = job.and_then(|job| job.generation(address.generation));
-        let generation = generation.expect("the piece has just met its table");
-        let block = piece.block.number;
-        if matches!(met, Met::Opened | Met::Complete) {
-            let held = generation.pool.min_holds();
-            generation.shapes.note(piece.block.operation, shape, held);
+        if let Met::Refused(reason) = met {
+            return self.handle_refused(now, &piece, reason);
         }
-        let is_finite = generation.pool.last_piece_was_finite();
-        match met {
-            Met::Opened | Met::Added => {
-                if generation.go_without_refused(block) {
-                    settle(&mut self.out, now, generation, block, piece.sent_at_us);
-                }
-            }
-            Met::Held => {}
-            Met::Complete => settle(&mut self.out, now, generation, block, piece.sent_at_us),
-            Met::Late | Met::Repeated => {
-                let to = Some(address.rank);
-                send_result(&mut self.out, now, generation, block, to, piece.sent_at_us);
-            }
-            Met::Occupied => generation.note_occupied(address.rank, block),
-            Met::Refused(reason) => {
-                if reason == TableReason::Closed
-                    && let Some(closed) = generation.closed(*address)
-                {
-                    let peer = generation.members[address.rank as usize].peer;
-                    self.out.tell(now, peer, Message::Closed(closed));
-                }
-                if reason == TableReason::Mismatch {
-                    return self.handle_mismatch(now, piece);
-                }
-                if reason == TableReason::NonFinite {
-                    self.refuse_non_finite(now, piece);
-                }
-                return Verdict::Drop(DropReason::Piece(reason));
-            }
+        follow(&mut self.out, now, generation, &piece, shape, met);
+        if !generation.pool.last_piece_was_finite() {
+            tell_of_non_finite(&mut self.events, generation, address.rank, operation);
         }
-        free_cells(&mut self.out, now, generation);
-        if !is_finite {
-            self.tell_of_non_finite(address, piece.block.operation);
+        if generation.deadline.is_some() {
+            self.plan(address.job);
         }
         Verdict::Absorb
+    }
+
+    /// The table refused a piece.
+    #[cold]
+    fn handle_refused(&mut self, now: Instant, piece: &Piece, reason: TableReason) -> Verdict {
+        let address = &piece.address;
+        match reason {
+            TableReason::Mismatch => return self.handle_mismatch(now, piece),
+            TableReason::NonFinite => {
+                self.refuse_non_finite(now, piece);
+                self.plan(address.job);
+            }
+            TableReason::Closed => {
+                // The sender has not heard of the end.
+                let job = self.jobs.get(&address.job);
+                let generation = job.and_then(|job| job.known(address.generation));
+                let generation = generation.expect("the piece has just met its table");
+                let peer = generation.members[address.rank as usize].peer;
+                if let Some(closed) = generation.closed(*address) {
+                    self.out.tell(now, peer, Message::Closed(closed));
+                }
+            }
+            _ => {}
+        }
+        Verdict::Drop(DropReason::Piece(reason))
     }
 
     /// The worker's piece counts as missing. A block without any piece has no sum.
     fn refuse_non_finite(&mut self, now: Instant, piece: &Piece) {
         let address = &piece.address;
-        self.tell_of_non_finite(address, piece.block.operation);
         let job = self.jobs.get_mut(&address.job);
-        let Some(generation) = job.and_then(|job| job.generation(address.generation)) else {
-            return;
-        };
+        let generation = job.and_then(|job| job.generation(address.generation));
+        let generation = generation.expect("the piece has just met its table");
+        tell_of_non_finite(&mut self.events, generation, address.rank, piece.block.operation);
         let block = piece.block.number;
         if generation.note_refused(block, address.rank) {
             let end = End {
@@ -158,20 +131,6 @@ impl Switch {
             self.close(now, address.job, address.generation, end);
         } else if generation.go_without_refused(block) {
             settle(&mut self.out, now, generation, block, piece.sent_at_us);
-        }
-    }
-
-    /// Tells of a lane that is no finite number: once for each worker's operation, and not for an older one.
-    fn tell_of_non_finite(&mut self, address: &Address, operation: u32) {
-        let job = self.jobs.get_mut(&address.job);
-        let Some(generation) = job.and_then(|job| job.generation(address.generation)) else {
-            return;
-        };
-        let rank = generation.name(address.rank);
-        let member = &mut generation.members[address.rank as usize];
-        if member.told_not_finite.is_none_or(|newest| newest < operation) {
-            member.told_not_finite = Some(operation);
-            self.event(address.job, SumEvent::NonFinite { rank, operation });
         }
     }
 
@@ -202,12 +161,10 @@ impl Switch {
         };
         let address = ask.address;
         let job = self.jobs.get_mut(&address.job);
-        let Some(generation) = job.and_then(|job| job.generation(address.generation)) else {
-            return self.handle_unknown(now, from, &address);
+        let generation = match hear(job, now, from, &address) {
+            Ok(generation) => generation,
+            Err(why) => return self.handle_unheard(now, from, &address, why),
         };
-        if let Err(reason) = generation.hear(now, from, &address) {
-            return Verdict::Drop(reason);
-        }
         self.counters.asks += 1;
         if ask.holds > generation.shapes.next().1 {
             return Verdict::Drop(DropReason::Malformed(Refusal::BadField("holds")));
@@ -267,6 +224,46 @@ impl Switch {
     /// Notes when the next block of a job is overdue.
     pub(super) fn plan(&mut self, id: JobId) {
         self.deadlines.set(id, self.jobs.get(&id).and_then(Job::overdue));
+    }
+}
+
+/// Does what follows from a piece that the table took in.
+fn follow(
+    out: &mut Outbox,
+    now: Instant,
+    generation: &mut Generation,
+    piece: &Piece,
+    shape: Shape,
+    met: Met,
+) {
+    let (block, rank) = (piece.block.number, piece.address.rank);
+    if matches!(met, Met::Opened | Met::Complete) {
+        let held = generation.pool.min_holds();
+        generation.shapes.note(piece.block.operation, shape, held);
+    }
+    match met {
+        Met::Opened | Met::Added => {
+            if generation.go_without_refused(block) {
+                settle(out, now, generation, block, piece.sent_at_us);
+            }
+        }
+        Met::Complete => settle(out, now, generation, block, piece.sent_at_us),
+        Met::Late | Met::Repeated => {
+            send_result(out, now, generation, block, Some(rank), piece.sent_at_us);
+        }
+        Met::Occupied => generation.note_occupied(rank, block),
+        Met::Held | Met::Refused(_) => {}
+    }
+    free_cells(out, now, generation);
+}
+
+/// Tells of a lane that is no finite number: once for each worker's operation, and not for an older one.
+fn tell_of_non_finite(events: &mut Log, generation: &mut Generation, rank: u32, operation: u32) {
+    let name = generation.name(rank);
+    let member = &mut generation.members[rank as usize];
+    if member.told_not_finite.is_none_or(|newest| newest < operation) {
+        member.told_not_finite = Some(operation);
+        events.push(generation.job, SumEvent::NonFinite { rank: name, operation });
     }
 }
 
