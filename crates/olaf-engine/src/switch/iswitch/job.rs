@@ -138,7 +138,20 @@ pub(super) struct Job {
     pub(super) upward: Upward,
 }
 
+/// A job's newest generation, as those find it whose packets are of it.
+pub(super) struct Here<'a> {
+    pub(super) id: JobId,
+    pub(super) current: &'a mut Generation,
+    pub(super) upward: &'a mut Upward,
+}
+
 impl Job {
+    /// The newest generation.
+    pub(super) fn here(&mut self, id: JobId) -> Option<Here<'_>> {
+        let current = self.current.as_mut()?;
+        Some(Here { id, current, upward: &mut self.upward })
+    }
+
     pub(super) const fn new(workers: u32, session: Session) -> Self {
         let upward = Upward { session, told: 0, nonce: 0, waiting_since: None };
         Self { workers, lobby: BTreeMap::new(), current: None, upward }
@@ -175,11 +188,6 @@ impl Job {
     /// Returns true if a generation is under way.
     pub(super) fn is_open(&self) -> bool {
         self.current.as_ref().is_some_and(|current| current.end.is_none())
-    }
-
-    /// The generation of that number.
-    pub(super) fn generation(&mut self, number: u8) -> Option<&mut Generation> {
-        self.current.as_mut().filter(|current| current.number == number)
     }
 
     /// The count of operations of the program that is the furthest; none: no candidate's program has begun any.

@@ -371,20 +371,6 @@ impl Switch {
         self.lobby_changed(now, id);
     }
 
-    /// Tells a member again that its generation has ended.
-    pub(super) fn halt_again(&mut self, now: Instant, id: JobId, peer: PeerId) {
-        let current = self.jobs.get(&id).and_then(|job| job.current.as_ref());
-        if let Some((number, end)) = current.and_then(|one| Some((one.number, one.end?))) {
-            self.out.tell(now, peer, Control::Halt(halt_of(number, end)));
-        }
-    }
-
-    /// Tells a sender that its generation is not known here.
-    pub(super) fn halt_unknown(&mut self, now: Instant, peer: PeerId, generation: u8) {
-        let halt = Halt { generation, reason: Reason::Unknown, culprit: ANY, index: 0 };
-        self.out.tell(now, peer, Control::Halt(halt));
-    }
-
     pub(super) fn acknowledge(
         &mut self,
         now: Instant,
@@ -405,6 +391,7 @@ impl Switch {
     }
 }
 
-const fn halt_of(generation: u8, end: End) -> Halt {
+/// What members hear of the end of that generation.
+pub(super) const fn halt_of(generation: u8, end: End) -> Halt {
     Halt { generation, reason: end.reason, culprit: end.culprit, index: end.index }
 }

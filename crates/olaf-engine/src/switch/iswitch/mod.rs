@@ -51,6 +51,7 @@ use olaf_wire::iswitch::{
 };
 use olaf_wire::reduce::Reason;
 use outbox::{Message, Outbox, Outgoing};
+use packets::hear;
 
 /// A switch that sums packets.
 pub struct Switch {
@@ -193,12 +194,12 @@ impl Switch {
             // A Halt would be four times as long as the Reset that anybody can send.
             return Verdict::Drop(DropReason::UnknownGeneration);
         }
-        let (id, member) = match self.member(now, from.peer, generation) {
+        let (jobs, out) = (&mut self.jobs, &mut self.out);
+        let (here, member) = match hear(jobs, &self.seats, out, now, from.peer, generation) {
             Ok(found) => found,
             Err(why) => return Verdict::Drop(why),
         };
-        let current = self.jobs.get(&id).and_then(|job| job.current.as_ref());
-        let members = &current.expect("member() found the generation").members;
+        let (id, members) = (here.id, &here.current.members);
         let member = &members[member as usize];
         // Anybody may say that it is a switch. A worker of this switch is not behind another one.
         let is_direct = |one: &Member| one.sender == Sender::Worker && one.rank == culprit;

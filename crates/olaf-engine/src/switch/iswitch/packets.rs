@@ -1,57 +1,66 @@
 //! Data packets, and the verbs about them: FBcast, Help, SetH, Ack.
 
-use super::job::Member;
-use super::{Message, Outgoing, Switch};
+use super::job::{Here, Job, Member};
+use super::membership::halt_of;
+use super::{Message, Outbox, Outgoing, Switch};
 use crate::blocks::by_index::{Asked, Met, Piece, Reason as Unfit, State};
 use crate::drop::DropReason;
 use crate::engine::{Ecn, Receivers, Source, Verdict};
-use crate::event::SumEvent;
+use crate::event::{Log, SumEvent};
 use crate::ids::{JobId, PeerId};
 use crate::time::Instant;
+use alloc::collections::BTreeMap;
 use olaf_wire::Refusal;
 use olaf_wire::iswitch::{
-    Action, Control, DataPacket, MAX_WORKERS_OF_NUMBERED, Outcome, Packets, SEG, Sender,
+    ANY, Action, Control, DataPacket, Halt, MAX_WORKERS_OF_NUMBERED, Outcome, Packets, SEG, Sender,
 };
 use olaf_wire::reduce::Reason;
 
-impl Switch {
-    /// The job and the member behind a peer, which was heard now.
-    pub(super) fn member(
-        &mut self,
-        now: Instant,
-        peer: PeerId,
-        generation: u8,
-    ) -> Result<(JobId, u32), DropReason> {
-        let Some(&(id, member)) = self.seats.get(&(peer, generation)) else {
-            // It may be a member of an earlier life of this switch.
-            self.halt_unknown(now, peer, generation);
-            return Err(DropReason::UnknownGeneration);
-        };
-        let job = self.jobs.get_mut(&id).expect("a seat is of a job");
-        let current = job.generation(generation).expect("a seat is of the newest generation");
-        let of = &mut current.members[member as usize];
-        if of.has_left {
-            return Err(DropReason::NotAMember);
-        }
-        of.heard = now;
-        if current.end.is_some() {
-            self.halt_again(now, id, peer);
-        }
-        Ok((id, member))
+/// The generation of a packet, and its sender's place among the members. The sender is heard now. This is the only
+/// look-up of a packet.
+pub(super) fn hear<'a>(
+    jobs: &'a mut BTreeMap<JobId, Job>,
+    seats: &BTreeMap<(PeerId, u8), (JobId, u32)>,
+    out: &mut Outbox,
+    now: Instant,
+    peer: PeerId,
+    generation: u8,
+) -> Result<(Here<'a>, u32), DropReason> {
+    let Some(&(id, member)) = seats.get(&(peer, generation)) else {
+        // It may be a member of an earlier life of this switch.
+        let halt = Halt { generation, reason: Reason::Unknown, culprit: ANY, index: 0 };
+        out.tell(now, peer, Control::Halt(halt));
+        return Err(DropReason::UnknownGeneration);
+    };
+    let job = jobs.get_mut(&id).expect("a seat is of a job");
+    let here = job.here(id).expect("a seat is of the newest generation");
+    let of = &mut here.current.members[member as usize];
+    if of.has_left {
+        // What it sent before it left may still be on the way.
+        return Err(DropReason::NotAMember);
     }
+    of.heard = now;
+    if let Some(end) = here.current.end {
+        // The Halt to all may be lost.
+        out.tell(now, peer, Control::Halt(halt_of(generation, end)));
+    }
+    Ok((here, member))
+}
 
+impl Switch {
     pub(super) fn handle_data(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
         let packet = match DataPacket::new_checked(bytes) {
             Ok(packet) => packet,
             Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
         };
         let seg = packet.seg;
-        let (id, member) = match self.member(now, from.peer, seg.generation) {
+        let (jobs, out) = (&mut self.jobs, &mut self.out);
+        let heard = hear(jobs, &self.seats, out, now, from.peer, seg.generation);
+        let (mut here, member) = match heard {
             Ok(found) => found,
             Err(reason) => return Verdict::Drop(reason),
         };
-        let current = self.jobs.get_mut(&id).and_then(|job| job.current.as_mut());
-        let current = current.expect("member() found it");
+        let (id, current) = (here.id, &mut *here.current);
         if packet.floats.len() > current.packet_floats as usize * 4 {
             return Verdict::Drop(DropReason::Malformed(Refusal::BadField("floats")));
         }
@@ -93,20 +102,20 @@ impl Switch {
         }
         if !is_finite {
             self.counters.non_finite += 1;
-            self.tell_of_non_finite(id, member, seg.index);
+            here.tell_of_non_finite(&mut self.events, member, seg.index);
         }
         match met {
             Met::Opened | Met::Added | Met::Held | Met::Occupied => {}
-            Met::Complete => self.sum_is_complete(now, id, seg.index, false),
+            Met::Complete => here.complete(out, now, seg.index, false),
             Met::Late | Met::Repeated => {
-                if self.send_result(now, id, seg.index, member) == Again::TooOften {
+                if here.send_result(out, now, seg.index, member) == Again::TooOften {
                     self.counters.refuse(DropReason::TooOften);
                 }
             }
             Met::Refused(reason) => {
                 if reason == Unfit::NonFinite {
                     // A result has no field for the worker that it lacks, as those of `reduce` have.
-                    self.tell_of_non_finite(id, member, seg.index);
+                    here.tell_of_non_finite(&mut self.events, member, seg.index);
                     self.close(now, id, Reason::Refused, rank);
                 }
                 if matches!(reason, Unfit::Mismatch | Unfit::WrongSize) {
@@ -118,80 +127,21 @@ impl Switch {
         Verdict::Absorb
     }
 
-    /// Tells of floats that are no finite numbers: once for each worker's vector, by its first packet. The workers
-    /// behind a lower switch are named there.
-    fn tell_of_non_finite(&mut self, id: JobId, member: u32, index: u64) {
-        let current = self.jobs.get_mut(&id).and_then(|job| job.current.as_mut());
-        let current = current.expect("member() found the generation");
-        let Member { sender, rank, .. } = current.members[member as usize];
-        let first = current.vectors.first_of(index);
-        if sender == Sender::Worker && current.vectors.is_news(first, member) {
-            let operation = u32::try_from(first).unwrap_or(u32::MAX);
-            self.event(id, SumEvent::NonFinite { rank, operation });
-        }
-    }
-
-    /// A sum leaves: up where there is a switch above, and otherwise to all members.
-    pub(super) fn sum_is_complete(&mut self, now: Instant, id: JobId, index: u64, again: bool) {
-        let has_above = self.out.above().is_some();
-        let job = self.jobs.get_mut(&id).expect("callers know the job");
-        let current = job.current.as_mut().expect("callers know the generation");
-        if !has_above {
-            current.table.finish_own(index);
-            return self.broadcast(now, id, index);
-        }
-        if let Some(cell) = current.table.cell(index) {
-            let outgoing = Outgoing {
-                job: id,
-                generation: current.number,
-                index,
-                up: true,
-                again,
-                bytes: SEG + cell.floats().len(),
-                congested: cell.congested,
-            };
-            self.out.tell_above(now, Message::Data(outgoing));
-            job.upward.waiting_since.get_or_insert(now);
-        }
-    }
-
-    /// Sends a result to all members.
-    pub(super) fn broadcast(&mut self, now: Instant, id: JobId, index: u64) {
-        let current = self.jobs.get(&id).and_then(|job| job.current.as_ref());
-        if let Some((outgoing, current)) =
-            current.and_then(|current| Some((result_of(id, current, index, false)?, current)))
-        {
-            let to = Receivers::Many(current.group.clone());
-            self.out.send(now, to, Message::Data(outgoing));
-        }
-    }
-
-    /// Sends a result to one member, where there is a result.
-    fn send_result(&mut self, now: Instant, id: JobId, index: u64, member: u32) -> Again {
-        let current = self.jobs.get_mut(&id).and_then(|job| job.current.as_mut());
-        let current = current.expect("member() found the generation");
-        let Some(outgoing) = result_of(id, current, index, true) else { return Again::Nothing };
-        if !current.may_draw(now, member) {
-            return Again::TooOften;
-        }
-        let to = current.members[member as usize].peer;
-        self.out.send(now, Receivers::One(to), Message::Data(outgoing));
-        Again::Sent
-    }
-
     /// Help: results that are lost go again. The sender's own packets that are lost are asked back. For the
     /// rest the switch above is asked, where there is one.
     pub(super) fn handle_help(&mut self, now: Instant, from: Source, asked: &Packets) -> Verdict {
-        let (id, member) = match self.member(now, from.peer, asked.generation) {
+        let (jobs, out) = (&mut self.jobs, &mut self.out);
+        let heard = hear(jobs, &self.seats, out, now, from.peer, asked.generation);
+        let (mut here, member) = match heard {
             Ok(found) => found,
             Err(reason) => return Verdict::Drop(reason),
         };
         let (mut wanted, mut above, mut is_too_often) = (0, 0, false);
         for index in asked.iter() {
             let bit = 1u64 << (index - asked.index);
-            match self.table(id).ask(member, index) {
+            match here.current.table.ask(member, index) {
                 Asked::Result => {
-                    is_too_often |= self.send_result(now, id, index, member) == Again::TooOften;
+                    is_too_often |= here.send_result(out, now, index, member) == Again::TooOften;
                 }
                 Asked::Wanted => {
                     wanted |= bit;
@@ -201,6 +151,7 @@ impl Switch {
                 Asked::Held | Asked::Nothing => {}
             }
         }
+        here.ask_above(out, now, Action::Help, &Packets { mask: above, ..*asked });
         if wanted != 0 {
             let help = Packets { mask: wanted, ..*asked };
             self.out.tell(now, from.peer, Control::Help(help));
@@ -209,33 +160,35 @@ impl Switch {
             let at = asked.sent_at_us;
             self.acknowledge(now, from.peer, asked.generation, Action::Help, outcome, at);
         }
-        self.ask_above(now, id, Action::Help, &Packets { mask: above, ..*asked });
         if is_too_often { Verdict::Drop(DropReason::TooOften) } else { Verdict::Absorb }
     }
 
     /// FBcast: sums go without the members that are missing.
     pub(super) fn handle_fbcast(&mut self, now: Instant, from: Source, asked: &Packets) -> Verdict {
-        let (id, member) = match self.member(now, from.peer, asked.generation) {
+        let (jobs, out) = (&mut self.jobs, &mut self.out);
+        let heard = hear(jobs, &self.seats, out, now, from.peer, asked.generation);
+        let (mut here, member) = match heard {
             Ok(found) => found,
             Err(reason) => return Verdict::Drop(reason),
         };
         let (mut done, mut above, mut is_too_often) = (0, 0, false);
         for index in asked.iter() {
             let bit = 1u64 << (index - asked.index);
-            if self.table(id).force(index) {
+            if here.current.table.force(index) {
                 self.counters.forced += 1;
-                self.sum_is_complete(now, id, index, false);
+                here.complete(out, now, index, false);
                 done |= bit;
                 above |= bit;
                 continue;
             }
-            match self.send_result(now, id, index, member) {
+            match here.send_result(out, now, index, member) {
                 Again::Sent => done |= bit,
                 Again::TooOften => is_too_often = true,
                 Again::Nothing => above |= bit,
             }
         }
-        let has_above = self.out.above().is_some();
+        here.ask_above(out, now, Action::FBcast, &Packets { mask: above, ..*asked });
+        let has_above = out.above().is_some();
         let outcome = match (done, above) {
             (0, above) if above != 0 && has_above => Outcome::Waiting,
             (0, _) => Outcome::Refused,
@@ -243,7 +196,6 @@ impl Switch {
         };
         let at = asked.sent_at_us;
         self.acknowledge(now, from.peer, asked.generation, Action::FBcast, outcome, at);
-        self.ask_above(now, id, Action::FBcast, &Packets { mask: above, ..*asked });
         if is_too_often { Verdict::Drop(DropReason::TooOften) } else { Verdict::Absorb }
     }
 
@@ -255,11 +207,12 @@ impl Switch {
         generation: u8,
         h: u32,
     ) -> Verdict {
-        let id = match self.member(now, from.peer, generation) {
-            Ok((id, _)) => id,
+        let (jobs, out) = (&mut self.jobs, &mut self.out);
+        let here = match hear(jobs, &self.seats, out, now, from.peer, generation) {
+            Ok((here, _)) => here,
             Err(reason) => return Verdict::Drop(reason),
         };
-        let can_be = self.table(id).set_threshold(h);
+        let can_be = here.current.table.set_threshold(h);
         let outcome = if can_be { Outcome::Success } else { Outcome::Refused };
         self.acknowledge(now, from.peer, generation, Action::SetH, outcome, 0);
         Verdict::Absorb
@@ -272,19 +225,84 @@ impl Switch {
         from: Source,
         ack: &olaf_wire::iswitch::Ack,
     ) -> Verdict {
-        let (id, member) = match self.member(now, from.peer, ack.generation) {
+        let (jobs, out) = (&mut self.jobs, &mut self.out);
+        let (here, member) = match hear(jobs, &self.seats, out, now, from.peer, ack.generation) {
             Ok(found) => found,
             Err(reason) => return Verdict::Drop(reason),
         };
-        self.table(id).note_holds(member, ack.index);
+        here.current.table.note_holds(member, ack.index);
         let at = ack.sent_at_us;
         self.acknowledge(now, from.peer, ack.generation, Action::Ack, Outcome::Success, at);
         Verdict::Absorb
     }
+}
 
-    fn table(&mut self, id: JobId) -> &mut crate::blocks::ByIndex {
-        let current = self.jobs.get_mut(&id).and_then(|job| job.current.as_mut());
-        &mut current.expect("member() found the generation").table
+impl Here<'_> {
+    /// Tells of floats that are no finite numbers: once for each worker's vector, by its first packet. The workers
+    /// behind a lower switch are named there.
+    fn tell_of_non_finite(&mut self, events: &mut Log, member: u32, index: u64) {
+        let current = &mut *self.current;
+        let Member { sender, rank, .. } = current.members[member as usize];
+        let first = current.vectors.first_of(index);
+        if sender == Sender::Worker && current.vectors.is_news(first, member) {
+            let operation = u32::try_from(first).unwrap_or(u32::MAX);
+            events.push(self.id, SumEvent::NonFinite { rank, operation });
+        }
+    }
+
+    /// A sum leaves: up where there is a switch above, and otherwise to all members.
+    pub(super) fn complete(&mut self, out: &mut Outbox, now: Instant, index: u64, again: bool) {
+        if out.above().is_none() {
+            self.current.table.finish_own(index);
+            return self.broadcast(out, now, index);
+        }
+        if let Some(cell) = self.current.table.cell(index) {
+            let outgoing = Outgoing {
+                job: self.id,
+                generation: self.current.number,
+                index,
+                up: true,
+                again,
+                bytes: SEG + cell.floats().len(),
+                congested: cell.congested,
+            };
+            out.tell_above(now, Message::Data(outgoing));
+            self.upward.waiting_since.get_or_insert(now);
+        }
+    }
+
+    /// Sends a result to all members.
+    pub(super) fn broadcast(&self, out: &mut Outbox, now: Instant, index: u64) {
+        if let Some(outgoing) = self.result_of(index, false) {
+            let to = Receivers::Many(self.current.group.clone());
+            out.send(now, to, Message::Data(outgoing));
+        }
+    }
+
+    /// Sends a result to one member, where there is a result.
+    fn send_result(&mut self, out: &mut Outbox, now: Instant, index: u64, member: u32) -> Again {
+        let Some(outgoing) = self.result_of(index, true) else { return Again::Nothing };
+        if !self.current.may_draw(now, member) {
+            return Again::TooOften;
+        }
+        let to = self.current.members[member as usize].peer;
+        out.send(now, Receivers::One(to), Message::Data(outgoing));
+        Again::Sent
+    }
+
+    /// The result of a packet, where there is one and the generation has it.
+    fn result_of(&self, index: u64, again: bool) -> Option<Outgoing> {
+        let table = &self.current.table;
+        let cell = table.cell(index).filter(|cell| cell.state() == State::Final)?;
+        (index < table.end()).then(|| Outgoing {
+            job: self.id,
+            generation: self.current.number,
+            index,
+            up: false,
+            again,
+            bytes: SEG + cell.floats().len(),
+            congested: cell.congested,
+        })
     }
 }
 
@@ -296,23 +314,4 @@ enum Again {
     Nothing,
     /// The member has had too many.
     TooOften,
-}
-
-/// The result of a packet, where there is one and the generation has it.
-fn result_of(
-    job: JobId,
-    current: &super::job::Generation,
-    index: u64,
-    again: bool,
-) -> Option<Outgoing> {
-    let cell = current.table.cell(index).filter(|cell| cell.state() == State::Final)?;
-    (index < current.table.end()).then(|| Outgoing {
-        job,
-        generation: current.number,
-        index,
-        up: false,
-        again,
-        bytes: SEG + cell.floats().len(),
-        congested: cell.congested,
-    })
 }

@@ -1,12 +1,13 @@
 //! A switch below another one: its sums go up, results come down (iSwitch §3.4).
 
-use super::job::End;
-use super::{Message, Switch};
+use super::job::{End, Here, Job};
+use super::{Message, Outbox, Switch};
 use crate::blocks::by_index::State;
 use crate::drop::DropReason;
 use crate::engine::Verdict;
 use crate::ids::JobId;
 use crate::time::Instant;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use olaf_wire::iswitch::{
     ANY, Ack, Action, Control, DataPacket, Halt, Join, Outcome, Packets, Sender,
@@ -52,31 +53,6 @@ impl Switch {
         }
     }
 
-    /// Passes a Help or an FBcast on. Of a generation that has ended, the results before its end can still be had.
-    pub(super) fn ask_above(&mut self, now: Instant, id: JobId, verb: Action, asked: &Packets) {
-        if asked.mask == 0 || self.out.above().is_none() {
-            return;
-        }
-        let Some(job) = self.jobs.get_mut(&id) else { return };
-        let Some(current) = &job.current else { return };
-        let is_over = verb == Action::FBcast && current.end.is_some();
-        let Some(generation) = current.above.filter(|_| !is_over) else { return };
-        let own = current.table.first_incomplete();
-        let base = asked.index.max(own);
-        let shift = base - asked.index;
-        let mask = if shift < 64 { asked.mask >> shift } else { 0 };
-        if mask == 0 {
-            return;
-        }
-        job.upward.waiting_since.get_or_insert(now);
-        let packets = Packets { generation, sent_at_us: 0, index: base, mask };
-        let message = match verb {
-            Action::FBcast => Control::FBcast(packets),
-            _ => Control::Help(packets),
-        };
-        self.out.tell_above(now, Message::Control(message));
-    }
-
     /// Heartbeats, and what is repeated until the switch above answers.
     pub(super) fn keep_up(&mut self, now: Instant) {
         let ids: Vec<JobId> = self.jobs.keys().copied().collect();
@@ -104,27 +80,16 @@ impl Switch {
         }
     }
 
-    /// The job whose generation has that number at the switch above, which was heard now.
-    fn of_above(&mut self, number: u8) -> Option<JobId> {
-        let mut jobs = self.jobs.iter_mut();
-        let (id, job) = jobs.find(|(_, job)| {
-            job.current.as_ref().is_some_and(|current| current.above == Some(number))
-        })?;
-        job.upward.waiting_since = None;
-        Some(*id)
-    }
-
     pub(super) fn handle_data_from_above(&mut self, now: Instant, bytes: &[u8]) -> Verdict {
         let packet = match DataPacket::new_checked(bytes) {
             Ok(packet) => packet,
             Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
         };
         let seg = packet.seg;
-        let Some(id) = self.of_above(seg.generation) else {
+        let Some(here) = of_above(&mut self.jobs, seg.generation) else {
             return Verdict::Drop(DropReason::UnknownGeneration);
         };
-        let current = self.jobs.get_mut(&id).and_then(|job| job.current.as_mut());
-        let current = current.expect("of_above() found it");
+        let (id, current) = (here.id, &mut *here.current);
         let (contributors, is_numbered) = seg.vectors_of(current.workers);
         let fits = packet.floats.len() <= current.packet_floats as usize * 4;
         if fits && current.table.finish(seg.index, seg.last, contributors, packet.floats) {
@@ -135,7 +100,7 @@ impl Switch {
                 current.vectors.end_at(seg.index, current.table.first_incomplete());
             }
             let is_too_long = current.length.is_exceeded(&current.table);
-            self.broadcast(now, id, seg.index);
+            here.broadcast(&mut self.out, now, seg.index);
             if is_too_long {
                 self.close(now, id, Reason::Refused, ANY);
             }
@@ -151,29 +116,27 @@ impl Switch {
                 self.handle_join_answer(now, ack);
                 Verdict::Absorb
             }
-            Control::Ack(ack) => match self.of_above(ack.generation) {
+            Control::Ack(ack) => match of_above(&mut self.jobs, ack.generation) {
                 Some(_) => Verdict::Absorb,
                 None => Verdict::Drop(DropReason::UnknownGeneration),
             },
             Control::Help(asked) => {
-                let Some(id) = self.of_above(asked.generation) else {
+                let Some(mut here) = of_above(&mut self.jobs, asked.generation) else {
                     return Verdict::Drop(DropReason::UnknownGeneration);
                 };
                 for index in asked.iter() {
-                    let current = self.jobs.get(&id).and_then(|job| job.current.as_ref());
-                    let cell = current.and_then(|current| current.table.cell(index));
+                    let cell = here.current.table.cell(index);
                     if cell.is_some_and(|cell| cell.state() == State::Summed) {
-                        self.sum_is_complete(now, id, index, true);
+                        here.complete(&mut self.out, now, index, true);
                     }
                 }
                 Verdict::Absorb
             }
             Control::Halt(halt) => {
-                let Some(id) = self.of_above(halt.generation) else {
+                let Some(here) = of_above(&mut self.jobs, halt.generation) else {
                     return Verdict::Drop(DropReason::UnknownGeneration);
                 };
-                let current = self.jobs.get(&id).and_then(|job| job.current.as_ref());
-                let own = current.map_or(0, |current| current.table.first_incomplete());
+                let (id, own) = (here.id, here.current.table.first_incomplete());
                 // A switch that does not know the generation cannot say which results exist.
                 let index = if halt.reason == Reason::Unknown { own } else { halt.index };
                 self.close_at(now, id, End { index, reason: halt.reason, culprit: halt.culprit });
@@ -210,5 +173,46 @@ impl Switch {
         let halt =
             Halt { generation: ack.generation, reason: Reason::Left, culprit: ANY, index: 0 };
         self.out.tell_above(now, Message::Control(Control::Halt(halt)));
+    }
+}
+
+/// The generation that has that number at the switch above, which is heard now.
+fn of_above(jobs: &mut BTreeMap<JobId, Job>, number: u8) -> Option<Here<'_>> {
+    let has_it =
+        |job: &Job| job.current.as_ref().is_some_and(|current| current.above == Some(number));
+    let (id, job) = jobs.iter_mut().find(|(_, job)| has_it(job))?;
+    job.upward.waiting_since = None;
+    job.here(*id)
+}
+
+impl Here<'_> {
+    /// Passes a Help or an FBcast on. Of a generation that has ended, the results before its end can still be had.
+    pub(super) fn ask_above(
+        &mut self,
+        out: &mut Outbox,
+        now: Instant,
+        verb: Action,
+        asked: &Packets,
+    ) {
+        let Self { current, upward, .. } = self;
+        if asked.mask == 0 || out.above().is_none() {
+            return;
+        }
+        let is_over = verb == Action::FBcast && current.end.is_some();
+        let Some(generation) = current.above.filter(|_| !is_over) else { return };
+        let own = current.table.first_incomplete();
+        let base = asked.index.max(own);
+        let shift = base - asked.index;
+        let mask = if shift < 64 { asked.mask >> shift } else { 0 };
+        if mask == 0 {
+            return;
+        }
+        upward.waiting_since.get_or_insert(now);
+        let packets = Packets { generation, sent_at_us: 0, index: base, mask };
+        let message = match verb {
+            Action::FBcast => Control::FBcast(packets),
+            _ => Control::Help(packets),
+        };
+        out.tell_above(now, Message::Control(message));
     }
 }
