@@ -1,16 +1,18 @@
 //! What follows from a piece and from a question.
 
 use super::Switch;
-use super::job::{Job, Member};
-use super::outbox::Message;
-use crate::blocks::records::{Key, Known, Met, Piece, Reason as Refused, State};
+use super::job::{Job, Member, Term};
+use super::outbox::{Message, Outbox};
+use super::upward::send_sum;
+use crate::blocks::records::{Key, Known, Met, Piece, Reason as Refused, Records, State};
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
 use crate::party::Moved;
 use crate::time::Instant;
+use alloc::collections::BTreeMap;
 use olaf_wire::Refusal;
 use olaf_wire::reduce::Reason;
-use olaf_wire::trio::{ANY, Ask, Block, Closed, Gone, TrioPacket, Want, datagram_len};
+use olaf_wire::trio::{ANY, Ask, Block, Closed, Gone, Straggling, TrioPacket, Want, datagram_len};
 
 impl Switch {
     /// A worker's piece of a block, or a lower switch's sum.
@@ -22,26 +24,12 @@ impl Switch {
     ) -> Result<Verdict, Refusal> {
         let block = Block::parse(packet)?;
         let key = Key { job: block.job, generation: block.generation, block: block.block };
-        let Some(job) = self.jobs.get_mut(&key.job) else {
-            return Ok(Verdict::Drop(DropReason::UnknownJob));
+        let (jobs, out) = (&mut self.jobs, &mut self.out);
+        let Heard { job, is_excused } = match hear(jobs, out, now, from, &block) {
+            Ok(heard) => heard,
+            Err(why) => return Ok(Verdict::Drop(why)),
         };
-        let Some(term) = &mut job.term else {
-            return Ok(Verdict::Drop(DropReason::UnknownGeneration));
-        };
-        let Some(member) = term.members.get_mut(&block.source) else {
-            return Ok(Verdict::Drop(DropReason::NotAMember));
-        };
-        if member.peer != from.peer {
-            return Ok(Verdict::Drop(DropReason::WrongSender));
-        }
-        if block.sources > member.sources {
-            return Ok(Verdict::Drop(DropReason::Mismatch));
-        }
-        member.heard = now;
-        if let Some(closed) = term.closed.filter(|closed| !closed.finishes(key.generation)) {
-            self.out.tell(now, from.peer, Message::Closed(closed));
-            return Ok(Verdict::Drop(DropReason::UnknownGeneration));
-        }
+        let term = job.term.as_ref().expect("hear() found the sender in it");
         let before = u64::from(block.block) * u64::from(term.gradients);
         if before + packet.gradients().len() as u64 / 4 > term.most_gradients {
             self.close(now, key.job, Reason::Refused, Some(block.source));
@@ -59,9 +47,15 @@ impl Switch {
         let met = self.records.meet(now, &piece);
         match met {
             Met::Opened | Met::Added | Met::Complete => {
-                self.contributes(now, key, block.source);
-                if met == Met::Complete {
-                    self.complete(now, key);
+                if met == Met::Complete && !is_excused {
+                    complete(&mut self.records, out, now, key, term);
+                }
+                job.note_newest(key.generation);
+                if is_excused {
+                    self.is_back(now, key.job, block.source);
+                    if met == Met::Complete {
+                        self.complete(now, key);
+                    }
                 }
             }
             Met::Late | Met::Repeated => {
@@ -80,41 +74,11 @@ impl Switch {
         Ok(Verdict::Absorb)
     }
 
-    /// A piece of a source is in a sum.
-    fn contributes(&mut self, now: Instant, key: Key, source: u8) {
-        if let Some(job) = self.jobs.get_mut(&key.job) {
-            job.note_newest(key.generation);
-            self.is_back(now, key.job, source);
-        }
-    }
-
-    /// The sum of a block is complete: it is the result, or goes up.
+    /// The sum of a block is complete.
     pub(super) fn complete(&mut self, now: Instant, key: Key) {
-        let is_lower = self.out.above().is_some();
-        if is_lower {
-            self.send_sum(now, key, false);
-            return;
+        if let Some(term) = self.jobs.get(&key.job).and_then(|job| job.term.as_ref()) {
+            complete(&mut self.records, &mut self.out, now, key, term);
         }
-        self.records.finish(key);
-        self.send_result(now, key, None);
-    }
-
-    /// Sends a result to one worker, or to all: to the stragglers too.
-    pub(super) fn send_result(&mut self, now: Instant, key: Key, to: Option<u8>) {
-        let Some(record) = self.records.record(key).filter(|one| one.state == State::Final) else {
-            return;
-        };
-        let bytes = datagram_len(record.sum().len());
-        let Some(term) = self.jobs.get(&key.job).and_then(|job| job.term.as_ref()) else { return };
-        let receivers = match to {
-            None => Receivers::Many(term.everyone.clone()),
-            Some(source) => match term.members.get(&source) {
-                Some(member) => Receivers::One(member.peer),
-                None => return,
-            },
-        };
-        let again = to.is_some();
-        self.out.send(now, receivers, Message::Result { key, bytes, again });
     }
 
     /// Sends a result to one worker that lacks it; false where the worker has had too many.
@@ -128,7 +92,8 @@ impl Switch {
         let behind = member.sources.into();
         let may_draw = member.draws.take(now, Moved { results, window, behind });
         if may_draw {
-            self.send_result(now, key, Some(source));
+            let to = Receivers::One(member.peer);
+            send_result(&self.records, &mut self.out, now, key, to, true);
         }
         may_draw
     }
@@ -229,5 +194,65 @@ impl Switch {
     /// The open term of a job.
     pub(super) fn open_term(&mut self, id: u8) -> Option<&mut super::job::Term> {
         self.jobs.get_mut(&id).and_then(Job::open_term)
+    }
+}
+
+/// A job whose worker, or lower switch, was heard now.
+struct Heard<'a> {
+    job: &'a mut Job,
+    /// Blocks do not wait for the sender: it is a permanent straggler.
+    is_excused: bool,
+}
+
+/// The job of a piece, if a member of its term has sent it. This is the only look-up of a piece.
+fn hear<'a>(
+    jobs: &'a mut BTreeMap<u8, Job>,
+    out: &mut Outbox,
+    now: Instant,
+    from: Source,
+    block: &Block,
+) -> Result<Heard<'a>, DropReason> {
+    let job = jobs.get_mut(&block.job).ok_or(DropReason::UnknownJob)?;
+    let term = job.term.as_mut().ok_or(DropReason::UnknownGeneration)?;
+    let member = term.members.get_mut(&block.source).ok_or(DropReason::NotAMember)?;
+    if member.peer != from.peer {
+        // The printed header has no session: the address is all that tells members apart.
+        return Err(DropReason::WrongSender);
+    }
+    if block.sources > member.sources {
+        // Its sum would hold workers that belong to others.
+        return Err(DropReason::Mismatch);
+    }
+    member.heard = now;
+    let is_excused = member.straggling == Straggling::Permanent;
+    if let Some(closed) = term.closed.filter(|closed| !closed.finishes(block.generation)) {
+        // The sender has not heard of the end.
+        out.tell(now, from.peer, Message::Closed(closed));
+        return Err(DropReason::UnknownGeneration);
+    }
+    Ok(Heard { job, is_excused })
+}
+
+/// The sum of a block is complete: it is the result, or goes up.
+fn complete(records: &mut Records, out: &mut Outbox, now: Instant, key: Key, term: &Term) {
+    if out.above().is_some() {
+        return send_sum(records, out, now, key, false);
+    }
+    records.finish(key);
+    send_result(records, out, now, key, Receivers::Many(term.everyone.clone()), false);
+}
+
+/// Sends a result, if the block has one: to all workers, the stragglers too, or again to one.
+pub(super) fn send_result(
+    records: &Records,
+    out: &mut Outbox,
+    now: Instant,
+    key: Key,
+    to: Receivers,
+    again: bool,
+) {
+    if let Some(record) = records.record(key).filter(|one| one.state == State::Final) {
+        let bytes = datagram_len(record.sum().len());
+        out.send(now, to, Message::Result { key, bytes, again });
     }
 }

@@ -6,8 +6,9 @@
 
 use super::Switch;
 use super::job::{Above, Job};
-use super::outbox::Message;
-use crate::blocks::records::{Key, Piece, State};
+use super::outbox::{Message, Outbox};
+use super::pieces::send_result;
+use crate::blocks::records::{Key, Piece, Records, State};
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
 use crate::sums::REPEAT;
@@ -34,16 +35,7 @@ pub(super) const fn above(welcome: &Welcome) -> Above {
 }
 
 impl Switch {
-    /// Sends the sum of a block up.
-    pub(super) fn send_sum(&mut self, now: Instant, key: Key, again: bool) {
-        let record = self.records.record(key).filter(|record| record.state == State::Summed);
-        if let Some(record) = record {
-            let bytes = datagram_len(record.sum().len());
-            self.out.tell_above(now, Message::Sum { key, bytes, again });
-        }
-    }
-
-    /// The same, because the result has not come.
+    /// Sends the sum of a block up again, because its result has not come.
     pub(super) fn send_sum_again(&mut self, now: Instant, key: Key) {
         if self.out.above().is_none() {
             return;
@@ -56,7 +48,7 @@ impl Switch {
             self.risen_again.insert(key, last);
             return;
         }
-        self.send_sum(now, key, true);
+        send_sum(&self.records, &mut self.out, now, key, true);
     }
 
     /// Joins the term above for the workers in the lobby.
@@ -132,7 +124,10 @@ impl Switch {
         if self.records.fulfil(now, &result) {
             self.counters.results_above += 1;
             self.risen_again.remove(&key);
-            self.send_result(now, key, None);
+            if let Some(term) = self.jobs.get(&key.job).and_then(|job| job.term.as_ref()) {
+                let everyone = Receivers::Many(term.everyone.clone());
+                send_result(&self.records, &mut self.out, now, key, everyone, false);
+            }
         } else {
             self.counters.results_above_again += 1;
         }
@@ -143,7 +138,7 @@ impl Switch {
         let want = Want::parse(packet)?;
         for block in want.blocks() {
             let key = Key { job: want.job, generation: want.generation, block };
-            self.send_sum(now, key, true);
+            send_sum(&self.records, &mut self.out, now, key, true);
         }
         Ok(Verdict::Absorb)
     }
@@ -291,5 +286,13 @@ impl Switch {
                 self.acknowledge(now, id);
             }
         }
+    }
+}
+
+/// Sends the sum of a block up.
+pub(super) fn send_sum(records: &Records, out: &mut Outbox, now: Instant, key: Key, again: bool) {
+    if let Some(record) = records.record(key).filter(|record| record.state == State::Summed) {
+        let bytes = datagram_len(record.sum().len());
+        out.tell_above(now, Message::Sum { key, bytes, again });
     }
 }
