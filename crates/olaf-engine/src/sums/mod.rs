@@ -3,18 +3,21 @@
 //!
 //! | file | what it decides |
 //! |---|---|
+//! | `counters` | what all count alike |
 //! | `door` | which joins reach the membership of their job |
 //! | `eviction` | which job gives its place to a new one |
 //! | `life` | who is dead, when a generation ends because of that, when a job is forgotten |
 //! | `numbers` | the number of a generation |
 //! | `operations` | the operation that a generation begins with |
 
+mod counters;
 mod door;
 mod eviction;
 mod life;
 mod numbers;
 pub mod operations;
 
+pub use counters::{ByReason, Pieces, refuse};
 pub use door::{Door, Entry, Fit, Knock};
 pub use eviction::{Evicted, Held, evicted};
 pub use life::{Dead, HEARTBEAT, Look, Patience, Presence, REPEAT, SILENCE, Step};

@@ -52,6 +52,27 @@ impl Counts {
         self.given_up += u64::from(pieces);
     }
 
+    /// Adds what became of the pieces of another table.
+    pub fn add(&mut self, other: &Self) {
+        self.received += other.received;
+        self.summed += other.summed;
+        self.waiting += other.waiting;
+        self.late += other.late;
+        self.repeated += other.repeated;
+        self.held += other.held;
+        self.occupied += other.occupied;
+        self.given_up += other.given_up;
+        for (reason, count) in &other.refused {
+            *self.refused.entry(*reason).or_default() += count;
+        }
+    }
+
+    /// The same of a table that is forgotten: what waited in it waits no more.
+    pub fn retire(&mut self, other: &Self) {
+        self.add(other);
+        self.given_up += core::mem::take(&mut self.waiting);
+    }
+
     /// The pieces with a fate.
     #[must_use]
     pub fn settled(&self) -> u64 {

@@ -2,7 +2,7 @@
 
 use crate::blocks::by_index::Counts;
 use crate::drop::DropReason;
-use alloc::collections::BTreeMap;
+use crate::sums::{ByReason, refuse};
 use serde::Serialize;
 
 /// Datagrams down, each receiver counted, and up.
@@ -15,7 +15,7 @@ pub(super) struct Sent {
     /// Sums and results whose cell had given way before they left.
     pub(super) results_gone: u64,
     /// Control messages down and up, by verb.
-    pub(super) controls: BTreeMap<&'static str, u64>,
+    pub(super) controls: ByReason,
     /// Sums to the switch above.
     pub(super) sums_up: u64,
     /// Sums that it asked for again.
@@ -26,16 +26,16 @@ pub(super) struct Sent {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counters {
     /// Datagrams that reached no table, by reason.
-    pub(super) refused: BTreeMap<&'static str, u64>,
+    pub(super) refused: ByReason,
     /// Datagrams of no class of ours that went up.
     pub(super) passed_on: u64,
     /// Control messages that came, by verb.
-    pub(super) controls: BTreeMap<&'static str, u64>,
+    pub(super) controls: ByReason,
     /// Pieces of generations that are forgotten.
     pub(super) pieces: Counts,
     pub(super) generations: u64,
     /// Generations that ended, by reason.
-    pub(super) closed: BTreeMap<&'static str, u64>,
+    pub(super) closed: ByReason,
     /// Sums that went out without some of their members, because of an FBcast.
     pub(super) forced: u64,
     /// Pieces with a NaN or an infinity, or with which a sum overflowed, that are in sums.
@@ -48,30 +48,6 @@ pub(super) struct Counters {
 
 impl Counters {
     pub(super) fn refuse(&mut self, reason: DropReason) {
-        if !matches!(reason, DropReason::Piece(_)) {
-            *self.refused.entry(reason.name()).or_default() += 1;
-        }
-    }
-
-    /// A generation is forgotten, but not what became of its pieces.
-    pub(super) fn retire(&mut self, counts: &Counts) {
-        add(&mut self.pieces, counts);
-        // What waited in its table waits no more.
-        self.pieces.given_up += core::mem::take(&mut self.pieces.waiting);
-    }
-}
-
-/// Adds what became of other pieces.
-pub(super) fn add(sum: &mut Counts, counts: &Counts) {
-    sum.received += counts.received;
-    sum.summed += counts.summed;
-    sum.waiting += counts.waiting;
-    sum.late += counts.late;
-    sum.repeated += counts.repeated;
-    sum.held += counts.held;
-    sum.occupied += counts.occupied;
-    sum.given_up += counts.given_up;
-    for (reason, count) in &counts.refused {
-        *sum.refused.entry(*reason).or_default() += count;
+        refuse(&mut self.refused, reason);
     }
 }

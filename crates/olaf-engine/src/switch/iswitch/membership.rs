@@ -246,7 +246,7 @@ impl Switch {
 
     /// A generation is no longer kept.
     pub(super) fn forget(&mut self, generation: &Generation) {
-        self.counters.retire(&generation.table.counts());
+        self.counters.pieces.retire(&generation.table.counts());
         for member in &generation.members {
             self.seats.remove(&(member.peer, generation.number));
         }

@@ -28,8 +28,9 @@ mod upward;
 mod vectors;
 
 pub use super::NonFinite;
+pub use crate::sums::Pieces;
 pub use config::Config;
-pub use statistics::{Entry, JobStatistics, Pieces, Statistics};
+pub use statistics::{Entry, JobStatistics, Statistics};
 
 use crate::blocks::by_index::State;
 use crate::drop::DropReason;

@@ -1,46 +1,13 @@
 //! The switch's state as plain data, in the names of `docs/reference/statistics.md`.
 
 use super::Switch;
-use super::counters::{Sent, add};
-use crate::blocks::by_index::Counts;
+use super::counters::Sent;
 use crate::ids::PeerId;
+use crate::sums::{ByReason, Pieces};
 use crate::time::Instant;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use olaf_wire::iswitch::Sender;
 use serde::Serialize;
-
-/// What became of the pieces: `received` is the sum of all others.
-#[derive(Clone, Debug, Serialize)]
-#[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
-pub struct Pieces {
-    pub received: u64,
-    pub summed: u64,
-    pub waiting: u64,
-    pub late: u64,
-    pub repeated: u64,
-    pub held: u64,
-    pub occupied: u64,
-    pub given_up: u64,
-    pub refused: BTreeMap<&'static str, u64>,
-}
-
-impl From<&Counts> for Pieces {
-    fn from(counts: &Counts) -> Self {
-        let refused = counts.refused.iter();
-        Self {
-            received: counts.received,
-            summed: counts.summed,
-            waiting: counts.waiting,
-            late: counts.late,
-            repeated: counts.repeated,
-            held: counts.held,
-            occupied: counts.occupied,
-            given_up: counts.given_up,
-            refused: refused.map(|(reason, count)| (reason.name(), *count)).collect(),
-        }
-    }
-}
 
 /// A row of the membership table (iSwitch Figure 9). Entry 0 is this switch, the parent of all others.
 #[derive(Clone, Debug, Serialize)]
@@ -83,11 +50,11 @@ pub struct Statistics {
     pub link_full: u64,
     pub marked: u64,
     pub waiting_datagrams: usize,
-    pub refused: BTreeMap<&'static str, u64>,
+    pub refused: ByReason,
     pub passed_on: u64,
-    pub controls_received: BTreeMap<&'static str, u64>,
+    pub controls_received: ByReason,
     pub generations: u64,
-    pub closed_generations: BTreeMap<&'static str, u64>,
+    pub closed_generations: ByReason,
     pub forced_packets: u64,
     pub non_finite_packets: u64,
     pub results_above: u64,
@@ -101,12 +68,10 @@ impl Switch {
     /// Everything counted so far.
     #[must_use]
     pub fn statistics(&self, now: Instant) -> Statistics {
-        let mut pieces = self.counters.pieces.clone();
-        for current in self.jobs.values().filter_map(|job| job.current.as_ref()) {
-            add(&mut pieces, &current.table.counts());
-        }
+        let generations = self.jobs.values().filter_map(|job| job.current.as_ref());
+        let tables = generations.map(|current| current.table.counts());
         Statistics {
-            pieces: Pieces::from(&pieces),
+            pieces: Pieces::of(&self.counters.pieces, tables),
             sent: self.out.sent.clone(),
             link_full: self.out.full(),
             marked: self.out.marked,

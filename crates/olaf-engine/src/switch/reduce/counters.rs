@@ -2,7 +2,7 @@
 
 use crate::blocks::pool::Counts;
 use crate::drop::DropReason;
-use alloc::collections::BTreeMap;
+use crate::sums::{ByReason, refuse};
 use serde::Serialize;
 
 /// Datagrams down, each receiver counted, and up.
@@ -29,7 +29,7 @@ pub(super) struct Sent {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counters {
     /// Datagrams that reached no table, by reason.
-    pub(super) refused: BTreeMap<&'static str, u64>,
+    pub(super) refused: ByReason,
     /// Pieces of generations that are forgotten.
     pub(super) pieces: Counts,
     pub(super) joins: u64,
@@ -37,7 +37,7 @@ pub(super) struct Counters {
     pub(super) leaves: u64,
     pub(super) generations: u64,
     /// Generations that ended, by reason.
-    pub(super) closed: BTreeMap<&'static str, u64>,
+    pub(super) closed: ByReason,
     /// Blocks that went out without some of their workers.
     pub(super) overdue: u64,
     /// Results from the switch above that were taken in.
@@ -48,30 +48,6 @@ pub(super) struct Counters {
 
 impl Counters {
     pub(super) fn refuse(&mut self, reason: DropReason) {
-        if !matches!(reason, DropReason::Piece(_)) {
-            *self.refused.entry(reason.name()).or_default() += 1;
-        }
-    }
-
-    /// A generation is forgotten, but not what became of its pieces.
-    pub(super) fn retire(&mut self, counts: &Counts) {
-        add(&mut self.pieces, counts);
-        // What waited in its table waits no more.
-        self.pieces.given_up += core::mem::take(&mut self.pieces.waiting);
-    }
-}
-
-/// Adds what became of other pieces.
-pub(super) fn add(sum: &mut Counts, counts: &Counts) {
-    sum.received += counts.received;
-    sum.summed += counts.summed;
-    sum.waiting += counts.waiting;
-    sum.late += counts.late;
-    sum.repeated += counts.repeated;
-    sum.held += counts.held;
-    sum.occupied += counts.occupied;
-    sum.given_up += counts.given_up;
-    for (reason, count) in &counts.refused {
-        *sum.refused.entry(*reason).or_default() += count;
+        refuse(&mut self.refused, reason);
     }
 }

@@ -272,7 +272,7 @@ impl Switch {
         let generation = Generation::new(beginning, pool);
         let job = self.jobs.get_mut(&id).expect("it has just been there");
         if let Some(older) = job.previous.take() {
-            self.counters.retire(&older.pool.counts());
+            self.counters.pieces.retire(&older.pool.counts());
         }
         job.previous = job.current.take();
         for (rank, (_, candidate)) in (0..).zip(&seated) {

@@ -53,7 +53,7 @@ impl Switch {
 
     pub(super) fn forget(&mut self, id: JobId) {
         for generation in self.jobs.remove(&id).iter().flat_map(Job::generations) {
-            self.counters.retire(&generation.pool.counts());
+            self.counters.pieces.retire(&generation.pool.counts());
         }
         self.deadlines.set(id, None);
     }

@@ -1,46 +1,14 @@
 //! The switch's state as plain data, in the names of `docs/reference/statistics.md`.
 
 use super::Switch;
-use super::counters::{Sent, add};
+use super::counters::Sent;
 use super::generation::Generation;
-use crate::blocks::pool::{Counts, State};
+use crate::blocks::pool::State;
 use crate::ids::PeerId;
+use crate::sums::{ByReason, Pieces};
 use crate::time::Instant;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use serde::Serialize;
-
-/// What became of the pieces: `received` is the sum of all others.
-#[derive(Clone, Debug, Serialize)]
-#[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
-pub struct Pieces {
-    pub received: u64,
-    pub summed: u64,
-    pub waiting: u64,
-    pub late: u64,
-    pub repeated: u64,
-    pub held: u64,
-    pub occupied: u64,
-    pub given_up: u64,
-    pub refused: BTreeMap<&'static str, u64>,
-}
-
-impl From<&Counts> for Pieces {
-    fn from(counts: &Counts) -> Self {
-        let refused = counts.refused.iter();
-        Self {
-            received: counts.received,
-            summed: counts.summed,
-            waiting: counts.waiting,
-            late: counts.late,
-            repeated: counts.repeated,
-            held: counts.held,
-            occupied: counts.occupied,
-            given_up: counts.given_up,
-            refused: refused.map(|(reason, count)| (reason.name(), *count)).collect(),
-        }
-    }
-}
 
 /// A worker.
 #[derive(Clone, Debug, Serialize)]
@@ -78,12 +46,12 @@ pub struct Statistics {
     pub link_full: u64,
     pub marked: u64,
     pub waiting_datagrams: usize,
-    pub refused: BTreeMap<&'static str, u64>,
+    pub refused: ByReason,
     pub joins: u64,
     pub asks: u64,
     pub leaves: u64,
     pub generations: u64,
-    pub closed_generations: BTreeMap<&'static str, u64>,
+    pub closed_generations: ByReason,
     pub overdue_blocks: u64,
     pub results_above: u64,
     pub results_above_again: u64,
@@ -95,17 +63,15 @@ impl Switch {
     /// Everything counted so far.
     #[must_use]
     pub fn statistics(&self, now: Instant) -> Statistics {
-        let mut pieces = self.counters.pieces.clone();
-        for generation in self.jobs.values().flat_map(super::job::Job::generations) {
-            add(&mut pieces, &generation.pool.counts());
-        }
+        let generations = self.jobs.values().flat_map(super::job::Job::generations);
+        let tables = generations.map(|generation| generation.pool.counts());
         let jobs = self.jobs.iter().map(|(id, job)| JobStatistics {
             waiting_workers: job.lobby.len(),
             fixed_workers: (job.fixed > 0).then_some(job.fixed),
             ..of_generation(id.0, now, job.current.as_ref())
         });
         Statistics {
-            pieces: Pieces::from(&pieces),
+            pieces: Pieces::of(&self.counters.pieces, tables),
             sent: self.out.sent.clone(),
             link_full: self.out.full(),
             marked: self.out.marked,

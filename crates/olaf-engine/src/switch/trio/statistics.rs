@@ -4,8 +4,8 @@ use super::Switch;
 use crate::blocks::records::Counts;
 use crate::drop::DropReason;
 use crate::ids::PeerId;
+use crate::sums::{ByReason, refuse};
 use crate::time::Instant;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use serde::Serialize;
 
@@ -35,13 +35,13 @@ pub(super) struct Sent {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counters {
     /// Datagrams that reached no table, by reason.
-    pub(super) refused: BTreeMap<&'static str, u64>,
+    pub(super) refused: ByReason,
     pub(super) hellos: u64,
     pub(super) asks: u64,
     pub(super) leaves: u64,
     pub(super) terms: u64,
     /// Terms that ended, by reason.
-    pub(super) closed: BTreeMap<&'static str, u64>,
+    pub(super) closed: ByReason,
     /// Blocks that aged out.
     pub(super) aged: u64,
     /// Blocks that went without permanent stragglers.
@@ -54,9 +54,7 @@ pub(super) struct Counters {
 
 impl Counters {
     pub(super) fn refuse(&mut self, reason: DropReason) {
-        if !matches!(reason, DropReason::Record(_)) {
-            *self.refused.entry(reason.name()).or_default() += 1;
-        }
+        refuse(&mut self.refused, reason);
     }
 }
 
@@ -71,7 +69,7 @@ pub struct Pieces {
     pub repeated: u64,
     pub overtaken: u64,
     pub given_up: u64,
-    pub refused: BTreeMap<&'static str, u64>,
+    pub refused: ByReason,
 }
 
 impl From<&Counts> for Pieces {
@@ -130,12 +128,12 @@ pub struct Statistics {
     pub link_full: u64,
     pub marked: u64,
     pub waiting_datagrams: usize,
-    pub refused: BTreeMap<&'static str, u64>,
+    pub refused: ByReason,
     pub hellos: u64,
     pub asks: u64,
     pub leaves: u64,
     pub terms: u64,
-    pub closed_terms: BTreeMap<&'static str, u64>,
+    pub closed_terms: ByReason,
     pub aged_blocks: u64,
     pub excused_blocks: u64,
     pub temporary_stragglers: u64,
