@@ -3,6 +3,7 @@
 //!
 //! | file | what it decides |
 //! |---|---|
+//! | `above` | what a lower switch says to the switch above, and hears of it |
 //! | `counters` | what all count alike |
 //! | `door` | which joins reach the membership of their job |
 //! | `eviction` | which job gives its place to a new one |
@@ -10,6 +11,7 @@
 //! | `numbers` | the number of a generation |
 //! | `operations` | the operation that a generation begins with |
 
+mod above;
 mod counters;
 mod door;
 mod eviction;
@@ -17,6 +19,7 @@ mod life;
 mod numbers;
 pub mod operations;
 
+pub use above::Upward;
 pub use counters::{ByReason, Pieces, refuse};
 pub use door::{Door, Entry, Fit, Knock};
 pub use eviction::{Evicted, Held, evicted};

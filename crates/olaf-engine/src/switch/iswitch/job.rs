@@ -5,7 +5,7 @@ use super::vectors::Vectors;
 use crate::blocks::ByIndex;
 use crate::ids::{JobId, PeerId, Session};
 use crate::party::{Draws, Moved};
-use crate::sums::{Held, Patience, Presence, operations};
+use crate::sums::{Held, Patience, Presence, Upward, operations};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -114,19 +114,6 @@ impl Generation {
     }
 }
 
-/// What a lower switch knows of the switch above.
-#[derive(Debug)]
-pub(super) struct Upward {
-    /// Names this switch in the job.
-    pub(super) session: Session,
-    /// Contributors of the newest join.
-    pub(super) told: u32,
-    /// The number with which this switch proves its address; 0: none asked for.
-    pub(super) nonce: u32,
-    /// Since when an answer is awaited.
-    pub(super) waiting_since: Option<Instant>,
-}
-
 /// One job.
 #[derive(Debug)]
 pub(super) struct Job {
@@ -142,18 +129,16 @@ pub(super) struct Job {
 pub(super) struct Here<'a> {
     pub(super) id: JobId,
     pub(super) current: &'a mut Generation,
-    pub(super) upward: &'a mut Upward,
 }
 
 impl Job {
     /// The newest generation.
     pub(super) fn here(&mut self, id: JobId) -> Option<Here<'_>> {
-        let current = self.current.as_mut()?;
-        Some(Here { id, current, upward: &mut self.upward })
+        self.current.as_mut().map(|current| Here { id, current })
     }
 
-    pub(super) const fn new(workers: u32, session: Session) -> Self {
-        let upward = Upward { session, told: 0, nonce: 0, waiting_since: None };
+    pub(super) fn new(workers: u32, session: Session) -> Self {
+        let upward = Upward::new(session);
         Self { workers, lobby: BTreeMap::new(), current: None, upward }
     }
 

@@ -267,7 +267,6 @@ impl Here<'_> {
                 congested: cell.congested,
             };
             out.tell_above(now, Message::Data(outgoing));
-            self.upward.waiting_since.get_or_insert(now);
         }
     }
 

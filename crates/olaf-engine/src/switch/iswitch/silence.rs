@@ -71,12 +71,10 @@ impl Switch {
         if self.out.above().is_none() {
             return;
         }
-        let Some(job) = self.jobs.get_mut(&id) else { return };
-        let since = job.upward.waiting_since;
-        let is_silent = since.is_some_and(|since| self.patience.is_silent(now, since));
+        let Some(job) = self.jobs.get(&id) else { return };
+        let is_silent = job.is_open() && job.upward.is_silent(now, self.patience);
         let Some(current) = job.current.as_ref().filter(|_| is_silent) else { return };
         let index = current.table.first_incomplete();
-        job.upward.waiting_since = None;
         self.close_at(now, id, End { index, reason: Reason::SwitchSilent, culprit: ANY });
     }
 }

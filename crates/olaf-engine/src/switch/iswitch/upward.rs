@@ -24,8 +24,8 @@ impl Switch {
         let floats = job.lobby.values().map(|candidate| candidate.packet_floats).min();
         let before = job.current.as_ref().and_then(|current| current.above);
         let operations = job.operations();
-        job.upward.told = job.contributors();
-        job.upward.waiting_since.get_or_insert(now);
+        let contributors = job.contributors();
+        let nonce = job.upward.joins_for(contributors);
         let join = Join {
             generation: before.unwrap_or(0),
             sender: Sender::Switch,
@@ -33,21 +33,19 @@ impl Switch {
             session: job.upward.session,
             rank: ANY,
             workers: job.workers,
-            contributors: job.upward.told,
+            contributors,
             packet_floats: floats.unwrap_or(1).min(self.uplink_floats),
             operations: operations.unwrap_or(ANY),
             sent_at_us: 0,
-            nonce: job.upward.nonce,
+            nonce,
         };
         self.out.tell_above(now, Message::Control(Control::Join(join)));
     }
 
     /// Asks the switch above to end the generation.
     pub(super) fn halt_above(&mut self, now: Instant, id: JobId) {
-        let Some(job) = self.jobs.get_mut(&id) else { return };
-        let Some(current) = &job.current else { return };
+        let Some(current) = self.jobs.get(&id).and_then(|job| job.current.as_ref()) else { return };
         if let (Some(generation), Some((reason, culprit))) = (current.above, current.halting) {
-            job.upward.waiting_since.get_or_insert(now);
             let halt = Halt { generation, reason, culprit, index: 0 };
             self.out.tell_above(now, Message::Control(Control::Halt(halt)));
         }
@@ -67,7 +65,6 @@ impl Switch {
                 continue;
             }
             let Some(generation) = current.above else { continue };
-            job.upward.waiting_since.get_or_insert(now);
             let ack = Ack {
                 generation,
                 action: Action::Ack,
@@ -86,7 +83,7 @@ impl Switch {
             Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
         };
         let seg = packet.seg;
-        let Some(here) = of_above(&mut self.jobs, seg.generation) else {
+        let Some(here) = of_above(&mut self.jobs, now, seg.generation) else {
             return Verdict::Drop(DropReason::UnknownGeneration);
         };
         let (id, current) = (here.id, &mut *here.current);
@@ -116,12 +113,12 @@ impl Switch {
                 self.handle_join_answer(now, ack);
                 Verdict::Absorb
             }
-            Control::Ack(ack) => match of_above(&mut self.jobs, ack.generation) {
+            Control::Ack(ack) => match of_above(&mut self.jobs, now, ack.generation) {
                 Some(_) => Verdict::Absorb,
                 None => Verdict::Drop(DropReason::UnknownGeneration),
             },
             Control::Help(asked) => {
-                let Some(mut here) = of_above(&mut self.jobs, asked.generation) else {
+                let Some(mut here) = of_above(&mut self.jobs, now, asked.generation) else {
                     return Verdict::Drop(DropReason::UnknownGeneration);
                 };
                 for index in asked.iter() {
@@ -133,7 +130,7 @@ impl Switch {
                 Verdict::Absorb
             }
             Control::Halt(halt) => {
-                let Some(here) = of_above(&mut self.jobs, halt.generation) else {
+                let Some(here) = of_above(&mut self.jobs, now, halt.generation) else {
                     return Verdict::Drop(DropReason::UnknownGeneration);
                 };
                 let (id, own) = (here.id, here.current.table.first_incomplete());
@@ -156,17 +153,16 @@ impl Switch {
         let mut jobs = self.jobs.iter_mut();
         let Some((id, job)) = jobs.find(|(_, job)| job.upward.session == session) else { return };
         let id = *id;
-        job.upward.waiting_since = None;
-        let is_asked = ack.outcome == Outcome::Waiting && admission.nonce != 0;
-        if is_asked && admission.nonce != job.upward.nonce && !job.is_open() {
-            job.upward.nonce = admission.nonce;
+        job.upward.hear(now);
+        let waits = ack.outcome == Outcome::Waiting && !job.is_open();
+        if waits && job.upward.is_to_prove(admission.nonce) {
             return self.join_above(now, id);
         }
         let known = job.current.as_ref().and_then(|current| current.above);
         if ack.outcome != Outcome::Success || job.is_open() || known == Some(ack.generation) {
             return;
         }
-        if job.contributors() == job.upward.told {
+        if job.upward.is_for(job.contributors()) {
             return self.begin(now, id, Some((ack.generation, admission)));
         }
         // A worker went away, or came, between the join and its answer.
@@ -177,24 +173,18 @@ impl Switch {
 }
 
 /// The generation that has that number at the switch above, which is heard now.
-fn of_above(jobs: &mut BTreeMap<JobId, Job>, number: u8) -> Option<Here<'_>> {
+fn of_above(jobs: &mut BTreeMap<JobId, Job>, now: Instant, number: u8) -> Option<Here<'_>> {
     let has_it =
         |job: &Job| job.current.as_ref().is_some_and(|current| current.above == Some(number));
     let (id, job) = jobs.iter_mut().find(|(_, job)| has_it(job))?;
-    job.upward.waiting_since = None;
+    job.upward.hear(now);
     job.here(*id)
 }
 
 impl Here<'_> {
     /// Passes a Help or an FBcast on. Of a generation that has ended, the results before its end can still be had.
-    pub(super) fn ask_above(
-        &mut self,
-        out: &mut Outbox,
-        now: Instant,
-        verb: Action,
-        asked: &Packets,
-    ) {
-        let Self { current, upward, .. } = self;
+    pub(super) fn ask_above(&self, out: &mut Outbox, now: Instant, verb: Action, asked: &Packets) {
+        let current = &*self.current;
         if asked.mask == 0 || out.above().is_none() {
             return;
         }
@@ -207,7 +197,6 @@ impl Here<'_> {
         if mask == 0 {
             return;
         }
-        upward.waiting_since.get_or_insert(now);
         let packets = Packets { generation, sent_at_us: 0, index: base, mask };
         let message = match verb {
             Action::FBcast => Control::FBcast(packets),

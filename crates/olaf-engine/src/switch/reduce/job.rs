@@ -4,7 +4,7 @@ use super::generation::{Generation, Member};
 use crate::drop::DropReason;
 use crate::engine::Source;
 use crate::ids::{JobId, PeerId, Session};
-use crate::sums::{Dead, Held, Patience, Presence, operations};
+use crate::sums::{Dead, Held, Patience, Presence, Upward, operations};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -23,25 +23,6 @@ pub(super) struct Candidate {
     /// The count of its program's operations, as it says; none: it was in no generation.
     pub(super) operations: Option<u32>,
     pub(super) heard: Instant,
-}
-
-/// A lower switch's wish to take part above.
-#[derive(Debug)]
-pub(super) struct Upward {
-    /// Names this switch's life in the job; 0: not drawn yet.
-    pub(super) session: Session,
-    /// Contributors of the newest join.
-    pub(super) told: u32,
-    /// When the switch above was last heard about the job.
-    pub(super) heard: Option<Instant>,
-    /// The number with which this switch proves its address; 0: none asked for.
-    pub(super) nonce: u32,
-}
-
-impl Upward {
-    const fn new() -> Self {
-        Self { session: Session(0), told: 0, heard: None, nonce: 0 }
-    }
 }
 
 /// The generation of a message that says to come from one of its members, which is heard now. `job` is the job that the
@@ -75,14 +56,14 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) const fn new(fixed: u32, deadline_us: u32) -> Self {
+    pub(super) fn new(fixed: u32, deadline_us: u32) -> Self {
         Self {
             fixed,
             deadline_us,
             lobby: BTreeMap::new(),
             current: None,
             previous: None,
-            upward: Upward::new(),
+            upward: Upward::default(),
         }
     }
 

@@ -34,7 +34,7 @@ impl Switch {
             if job.upward.session != address.session {
                 return Verdict::Drop(DropReason::UnknownReceiver);
             }
-            job.upward.heard = Some(now);
+            job.upward.hear(now);
             return match Welcome::parse(packet) {
                 Ok(welcome) => self.handle_welcome(now, &welcome),
                 Err(refusal) => Verdict::Drop(DropReason::Malformed(refusal)),
@@ -47,7 +47,7 @@ impl Switch {
         let Some(number) = generation else {
             return Verdict::Drop(DropReason::UnknownGeneration);
         };
-        job.upward.heard = Some(now);
+        job.upward.hear(now);
         let verdict = match packet.kind() {
             Kind::Result => self.handle_result(now, address.job, number, packet),
             Kind::Want => self.handle_want(now, address.job, number, packet),
@@ -153,8 +153,7 @@ impl Switch {
         };
         match welcome.code {
             WelcomeCode::Waiting => {
-                if welcome.nonce != 0 && welcome.nonce != job.upward.nonce {
-                    job.upward.nonce = welcome.nonce;
+                if job.upward.is_to_prove(welcome.nonce) {
                     self.join_above(now, id);
                 }
                 Verdict::Absorb
@@ -176,8 +175,7 @@ impl Switch {
                     self.event(id, event);
                     return Verdict::Drop(DropReason::Mismatch);
                 }
-                if job.lobby.is_empty() || job.contributors() != job.upward.told {
-                    // Workers came or went since the join: the generation above is not theirs.
+                if !job.upward.is_for(job.contributors()) {
                     self.refuse_welcome(now, welcome);
                     return Verdict::Absorb;
                 }
@@ -228,7 +226,8 @@ impl Switch {
             });
             self.next_session = self.next_session.checked_add(1).unwrap_or(1);
         }
-        job.upward.told = job.contributors();
+        let contributors = job.contributors();
+        let nonce = job.upward.joins_for(contributors);
         let operation = job.operations();
         let least = |of: fn(&super::job::Candidate) -> u32| {
             job.lobby.values().map(of).filter(|number| *number > 0).min().unwrap_or(0)
@@ -242,13 +241,13 @@ impl Switch {
                 session: job.upward.session,
             },
             workers: job.fixed,
-            contributors: job.upward.told,
+            contributors,
             deadline_us: job.deadline_us,
             block_bytes: least(|candidate| candidate.block_bytes),
             datagram_bytes: least(|candidate| candidate.datagram_bytes)
                 .min(self.config.uplink_datagram_bytes),
             sent_at_us: 0,
-            nonce: job.upward.nonce,
+            nonce,
             operation: operation.filter(|_| generation.is_some()).unwrap_or(0),
         };
         self.out.tell_above(now, Message::Join(join));
@@ -261,13 +260,13 @@ impl Switch {
         for id in ids {
             self.join_above(now, id);
             let Some(job) = self.jobs.get_mut(&id) else { continue };
-            let heard = job.upward.heard;
+            let is_silent = job.upward.is_silent(now, patience);
             let mut silent = Vec::new();
             for generation in job.generations_mut() {
                 let Some(above) = &generation.above else { continue };
                 let address = above_address(id, above);
                 match generation.end {
-                    None if heard.is_some_and(|heard| patience.is_silent(now, heard)) => {
+                    None if is_silent => {
                         silent.push((generation.number, generation.first_without_result()));
                     }
                     Some(_) if !above.is_closed => {

@@ -2,7 +2,7 @@
 
 use crate::ids::{PeerId, Session};
 use crate::party::Draws;
-use crate::sums::{Held, Patience, Presence};
+use crate::sums::{Held, Patience, Presence, Upward};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -91,27 +91,18 @@ pub(super) struct Job {
     pub(super) term: Option<Term>,
     /// The newest generation that a piece came of.
     pub(super) newest: Option<u16>,
-    /// Of a lower switch: its life towards the switch above, the workers that the last hello named,
-    /// and when the switch above was heard.
-    pub(super) session: Session,
-    pub(super) told: u8,
-    /// The number with which this switch proves its address; 0: none asked for.
-    pub(super) nonce_above: u32,
-    pub(super) heard_above: Option<Instant>,
+    pub(super) upward: Upward,
 }
 
 impl Job {
-    pub(super) const fn new(hello: &Hello, session: Session) -> Self {
+    pub(super) fn new(hello: &Hello, session: Session) -> Self {
         Self {
             workers: hello.workers,
             timeout_ms: hello.timeout_ms,
             lobby: BTreeMap::new(),
             term: None,
             newest: None,
-            session,
-            told: 0,
-            nonce_above: 0,
-            heard_above: None,
+            upward: Upward::new(session),
         }
     }
 

@@ -202,7 +202,6 @@ impl Switch {
         self.records.add_job(id, &spec);
         self.risen_again.retain(|key, _| key.job != id);
         job.newest = Some(first);
-        job.heard_above = above.map(|_| now);
         let everyone = members.values().map(|member| member.peer).collect();
         let above = above.map(super::upward::above);
         let term = Term {
@@ -275,7 +274,7 @@ impl Switch {
     /// Ends a term. A lower switch asks the switch above to end it: only the uppermost knows which
     /// generations are finished.
     pub(super) fn close(&mut self, now: Instant, id: u8, reason: Reason, culprit: Option<u8>) {
-        let session = self.jobs.get(&id).map(|job| job.session);
+        let session = self.jobs.get(&id).map(|job| job.upward.session);
         let Some(term) = self.jobs.get_mut(&id).and_then(Job::open_term) else { return };
         if let Some(above) = &mut term.above {
             if above.leaves.is_none() {

@@ -58,7 +58,8 @@ impl Switch {
             return;
         }
         let hellos = || job.lobby.values().map(|candidate| candidate.hello);
-        job.told = u8::try_from(job.waiting()).unwrap_or(u8::MAX);
+        let waiting = job.waiting();
+        let nonce = job.upward.joins_for(waiting);
         // The switch above waits for twice as long: a sum that has aged out here is not late there.
         let own = self.config.deadline.map_or(0, |deadline| deadline.as_millis());
         let asked = hellos().map(|hello| hello.timeout_ms).max().unwrap_or(0);
@@ -70,15 +71,15 @@ impl Switch {
             job: id,
             term: hellos().map(|hello| hello.term).max().unwrap_or(0),
             source: ANY,
-            sources: job.told.max(1),
+            sources: u8::try_from(waiting).unwrap_or(u8::MAX).max(1),
             newest: job.newest_of_all(),
-            session: job.session,
+            session: job.upward.session,
             workers: job.workers,
             gradients,
             timeout_ms,
             window: window.min(self.config.room(gradients)),
             sent_at_us: 0,
-            nonce: job.nonce_above,
+            nonce,
         };
         self.out.tell_above(now, Message::Hello(hello));
     }
@@ -96,7 +97,7 @@ impl Switch {
         let Some(job) = self.jobs.get_mut(&packet.job()) else {
             return Verdict::Drop(DropReason::UnknownJob);
         };
-        job.heard_above = Some(now);
+        job.upward.hear(now);
         let verdict = match packet.kind() {
             Kind::Block | Kind::Aged => self.handle_result(now, packet),
             Kind::Welcome => self.handle_welcome(now, packet),
@@ -193,13 +194,13 @@ impl Switch {
     ) -> Result<Verdict, Refusal> {
         let welcome = Welcome::parse(packet)?;
         let id = welcome.job;
-        let Some(job) = self.jobs.get_mut(&id).filter(|job| job.session == welcome.session) else {
+        let Some(job) = self.jobs.get_mut(&id).filter(|job| job.upward.session == welcome.session)
+        else {
             return Ok(Verdict::Drop(DropReason::UnknownReceiver));
         };
         match welcome.code {
             WelcomeCode::Waiting => {
-                if welcome.nonce != 0 && welcome.nonce != job.nonce_above {
-                    job.nonce_above = welcome.nonce;
+                if job.upward.is_to_prove(welcome.nonce) {
                     self.join_above(now, id);
                 }
             }
@@ -207,8 +208,7 @@ impl Switch {
                 if job.term.as_ref().is_some_and(|term| term.number == welcome.term) {
                     return Ok(Verdict::Absorb);
                 }
-                if job.lobby.is_empty() || job.waiting() != u32::from(job.told) {
-                    // Workers came or went since the hello: the term above is not theirs.
+                if !job.upward.is_for(job.waiting()) {
                     let Welcome { job, term, source, session, .. } = welcome;
                     let reason = Reason::Joined;
                     let leave = Leave { job, term, source, session, reason };
@@ -271,7 +271,7 @@ impl Switch {
         for id in ids {
             self.join_above(now, id);
             let Some(job) = self.jobs.get_mut(&id) else { continue };
-            let is_silent = job.heard_above.is_some_and(|heard| patience.is_silent(now, heard));
+            let is_silent = job.upward.is_silent(now, patience);
             let Some(term) = Job::open_term(job) else { continue };
             let leaves = term.above.as_ref().and_then(|above| above.leaves);
             let (number, first) = (term.number, term.first);
