@@ -8,6 +8,7 @@
 //! | `door` | which joins reach the membership of their job |
 //! | `eviction` | which job gives its place to a new one |
 //! | `life` | who is dead, when a generation ends because of that, when a job is forgotten |
+//! | `lobby` | who waits for the next generation |
 //! | `numbers` | the number of a generation |
 //! | `operations` | the operation that a generation begins with |
 
@@ -16,6 +17,7 @@ mod counters;
 mod door;
 mod eviction;
 mod life;
+mod lobby;
 mod numbers;
 pub mod operations;
 
@@ -24,4 +26,5 @@ pub use counters::{ByReason, Pieces, refuse};
 pub use door::{Door, Entry, Fit, Knock};
 pub use eviction::{Evicted, Held, evicted};
 pub use life::{Dead, HEARTBEAT, Look, Patience, Presence, REPEAT, SILENCE, Step};
+pub use lobby::{Candidate, Lobby, contributors};
 pub use numbers::Numbers;

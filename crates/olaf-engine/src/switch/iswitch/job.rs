@@ -5,29 +5,26 @@ use super::vectors::Vectors;
 use crate::blocks::ByIndex;
 use crate::ids::{JobId, PeerId, Session};
 use crate::party::{Draws, Moved};
-use crate::sums::{Held, Patience, Presence, Upward, operations};
+use crate::sums::{self, Held, Lobby, Patience, Presence, Upward, operations};
 use crate::time::Instant;
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use olaf_wire::iswitch::{ANY, Sender};
 use olaf_wire::operations_after;
 use olaf_wire::reduce::Reason;
 
-/// A worker or a switch that wants to take part.
-#[derive(Clone, Debug)]
-pub(super) struct Candidate {
-    /// Its number in the membership table.
+/// What a join says beside who waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wish {
+    /// The sender's number in the membership table.
     pub(super) member: u32,
-    pub(super) peer: PeerId,
     pub(super) sender: Sender,
-    pub(super) wanted: u32,
-    pub(super) contributors: u32,
     pub(super) packet_floats: u32,
     /// The count of its program's operations, as it says; [`ANY`]: it was in no generation.
     pub(super) operations: u32,
-    pub(super) heard: Instant,
 }
+
+pub(super) type Candidate = sums::Candidate<Wish>;
 
 /// A row of the membership table (iSwitch Figure 9). Its parent is this switch.
 #[derive(Clone, Debug)]
@@ -93,10 +90,10 @@ impl Generation {
     /// generation may say so, and no more than could be.
     fn begun_by(&self, session: Session, candidate: &Candidate) -> u32 {
         let is_it = |member: &Member| member.session == session || member.peer == candidate.peer;
-        if candidate.operations == ANY || !self.members.iter().any(is_it) {
+        if candidate.wish.operations == ANY || !self.members.iter().any(is_it) {
             return 0;
         }
-        operations::begun(candidate.operations, self.operations, self.vectors.ended())
+        operations::begun(candidate.wish.operations, self.operations, self.vectors.ended())
     }
 
     /// Returns true if a vector with a number above 0 is in the sum of a packet.
@@ -119,7 +116,7 @@ impl Generation {
 pub(super) struct Job {
     /// Workers of the whole job.
     pub(super) workers: u32,
-    pub(super) lobby: BTreeMap<Session, Candidate>,
+    pub(super) lobby: Lobby<Wish>,
     /// The newest generation, open or closed.
     pub(super) current: Option<Generation>,
     pub(super) upward: Upward,
@@ -139,13 +136,7 @@ impl Job {
 
     pub(super) fn new(workers: u32, session: Session) -> Self {
         let upward = Upward::new(session);
-        Self { workers, lobby: BTreeMap::new(), current: None, upward }
-    }
-
-    /// Workers behind those in the lobby.
-    pub(super) fn contributors(&self) -> u32 {
-        let each = self.lobby.values().map(|candidate| candidate.contributors);
-        each.fold(0, u32::saturating_add)
+        Self { workers, lobby: Lobby::default(), current: None, upward }
     }
 
     /// The members of the newest generation, as far as their lives go.
@@ -155,19 +146,13 @@ impl Job {
 
     /// Returns true if nobody takes part or waits.
     pub(super) fn is_deserted(&self, now: Instant, patience: Patience) -> bool {
-        let waiting = self.lobby.values();
-        let waiting = waiting.map(|one| Presence { heard: one.heard, has_left: false });
-        patience.is_deserted(now, self.members().chain(waiting))
+        self.lobby.is_deserted(now, patience, self.members())
     }
 
     /// The job as the door looks at it.
     pub(super) fn held(&self, id: JobId, now: Instant, patience: Patience) -> Held<JobId> {
-        let waiting = || self.lobby.values().map(|candidate| candidate.peer).collect();
-        Held {
-            id,
-            is_deserted: self.is_deserted(now, patience),
-            unbegun: self.current.is_none().then(waiting),
-        }
+        let members = self.current.as_ref().map(|_| self.members());
+        self.lobby.held(id, now, patience, members)
     }
 
     /// Returns true if a generation is under way.
@@ -178,27 +163,25 @@ impl Job {
     /// The count of operations of the program that is the furthest; none: no candidate's program has begun any.
     pub(super) fn operations(&self) -> Option<u32> {
         let Some(current) = &self.current else {
-            let each = self.lobby.values().map(|candidate| candidate.operations);
+            let each = self.lobby.values().map(|candidate| candidate.wish.operations);
             return operations::furthest(each.filter(|count| *count != ANY));
         };
-        let each = self.lobby.iter().map(|(session, one)| current.begun_by(*session, one));
+        let each = self.lobby.iter().map(|(session, one)| current.begun_by(session, one));
         Some(operations_after(current.operations, each.max()?))
     }
 
     /// Empties the lobby. A worker keeps the rank that it wants where that is free.
     pub(super) fn seat(&mut self) -> Vec<Member> {
-        let lobby = core::mem::take(&mut self.lobby);
+        let lobby = self.lobby.take();
         let mut taken = alloc::collections::BTreeSet::new();
         let mut members = Vec::new();
         for (session, candidate) in lobby {
-            let is_worker = candidate.sender == Sender::Worker;
-            let keeps = is_worker && candidate.wanted < self.workers;
-            let rank = if keeps && taken.insert(candidate.wanted) { candidate.wanted } else { ANY };
+            let rank = candidate.wanted.filter(|rank| taken.insert(*rank)).unwrap_or(ANY);
             members.push(Member {
-                id: candidate.member,
+                id: candidate.wish.member,
                 peer: candidate.peer,
                 session,
-                sender: candidate.sender,
+                sender: candidate.wish.sender,
                 rank,
                 contributors: candidate.contributors,
                 heard: candidate.heard,

@@ -1,6 +1,6 @@
 //! Join, Leave, Reset and Halt: who takes part, and when a generation begins and ends.
 
-use super::job::{Candidate, End, Generation, Job};
+use super::job::{Candidate, End, Generation, Job, Wish};
 use super::length::Length;
 use super::vectors::Vectors;
 use super::{Message, NonFinite, Switch};
@@ -9,7 +9,7 @@ use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
 use crate::event::SumEvent;
 use crate::ids::{JobId, PeerId, Session};
-use crate::sums::{Entry, Evicted, Fit, Knock};
+use crate::sums::{Entry, Evicted, Fit, Knock, contributors};
 use crate::time::Instant;
 use olaf_wire::iswitch::{
     ANY, Ack, Action, Admission, Control, Halt, Join, Leave, Outcome, SEG, Sender,
@@ -111,38 +111,33 @@ impl Switch {
             }
         }
         let job = self.jobs.get_mut(&join.job).expect("closing forgets no job");
-        job.lobby.retain(|session, other| *session == join.session || other.peer != peer);
+        job.lobby.retain_others(join.session, |other| other.peer != peer);
         let has_rank = join.rank < job.workers && join.sender == Sender::Worker;
-        let others = job.lobby.iter().filter(|(session, _)| **session != join.session);
-        let mut others = others.map(|(_, other)| other);
-        if has_rank && others.clone().any(|other| other.wanted == join.rank) {
+        let wanted = has_rank.then_some(join.rank);
+        if job.lobby.is_wanted_by_another(join.session, wanted) {
             // Until the other one is silent.
             return Outcome::Waiting;
         }
-        let here: u32 = others.by_ref().map(|other| other.contributors).sum();
+        let here = contributors(job.lobby.others(join.session));
         if here.saturating_add(join.contributors) > job.workers {
             return Outcome::Full;
         }
-        let member = match job.lobby.get(&join.session) {
-            Some(known) => known.member,
+        let member = match job.lobby.get(join.session) {
+            Some(known) => known.wish.member,
             None => {
                 self.next_member = self.next_member.wrapping_add(1);
                 self.next_member
             }
         };
-        job.lobby.insert(
-            join.session,
-            Candidate {
-                member,
-                peer,
-                sender: join.sender,
-                wanted: if has_rank { join.rank } else { ANY },
-                contributors: join.contributors,
-                packet_floats: join.packet_floats.min(MOST_FLOATS),
-                operations: join.operations,
-                heard: now,
-            },
-        );
+        let wish = Wish {
+            member,
+            sender: join.sender,
+            packet_floats: join.packet_floats.min(MOST_FLOATS),
+            operations: join.operations,
+        };
+        let contributors = join.contributors;
+        let candidate = Candidate { peer, wanted, contributors, heard: now, wish };
+        job.lobby.insert(join.session, candidate);
         Outcome::Waiting
     }
 
@@ -163,12 +158,12 @@ impl Switch {
     ) {
         let session = join.session;
         let job = self.jobs.get(&join.job);
-        let candidate = job.and_then(|job| job.lobby.get(&session));
+        let candidate = job.and_then(|job| job.lobby.get(session));
         let admission = Admission {
-            member: candidate.map_or(ANY, |candidate| candidate.member),
+            member: candidate.map_or(ANY, |candidate| candidate.wish.member),
             rank: ANY,
             workers: job.map_or(0, |job| job.workers),
-            here: job.map_or(0, Job::contributors),
+            here: job.map_or(0, |job| job.lobby.contributors()),
             session,
             nonce,
             ..Admission::default()
@@ -190,7 +185,7 @@ impl Switch {
         let Some(job) = self.jobs.get(&id).filter(|job| !job.is_open()) else { return };
         if has_above {
             self.join_above(now, id);
-        } else if job.contributors() == job.workers {
+        } else if job.lobby.contributors() == job.workers {
             self.begin(now, id, None);
         }
     }
@@ -200,7 +195,7 @@ impl Switch {
         let number = self.free_number();
         let most_floats = self.config.tenants.of(id).map_or(0, |tenant| tenant.most_parameters());
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        let floats = job.lobby.values().map(|candidate| candidate.packet_floats).min();
+        let floats = job.lobby.values().map(|candidate| candidate.wish.packet_floats).min();
         let mut packet_floats = floats.unwrap_or(1);
         let mut operations = job.operations().unwrap_or(0);
         let members = job.seat();
@@ -302,11 +297,7 @@ impl Switch {
         let Some(job) = self.jobs.get_mut(&leave.job) else {
             return Verdict::Drop(DropReason::UnknownJob);
         };
-        let was_waiting =
-            job.lobby.get(&leave.session).is_some_and(|candidate| candidate.peer == from.peer);
-        if was_waiting {
-            job.lobby.remove(&leave.session);
-        }
+        let was_waiting = job.lobby.leaves(leave.session, from.peer);
         let members = job.current.iter_mut().flat_map(|current| &mut current.members);
         let mut same =
             members.filter(|member| member.session == leave.session && member.peer == from.peer);

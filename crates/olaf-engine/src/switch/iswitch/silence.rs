@@ -1,7 +1,7 @@
 //! Members and the switch above that are silent.
 
 use super::Switch;
-use super::job::{End, Job};
+use super::job::End;
 use crate::blocks::by_index::State;
 use crate::ids::JobId;
 use crate::sums::{Dead, Look, Patience, Step};
@@ -18,7 +18,7 @@ impl Switch {
         for id in ids {
             let job = self.jobs.get_mut(&id).expect("its key is here");
             let lobby = job.lobby.len();
-            job.prune(now, patience);
+            job.lobby.prune(now, patience);
             let is_fewer = job.lobby.len() < lobby;
             let look = Look {
                 lobby_is_empty: job.lobby.is_empty(),
@@ -76,12 +76,5 @@ impl Switch {
         let Some(current) = job.current.as_ref().filter(|_| is_silent) else { return };
         let index = current.table.first_incomplete();
         self.close_at(now, id, End { index, reason: Reason::SwitchSilent, culprit: ANY });
-    }
-}
-
-impl Job {
-    /// Candidates that are silent wait no more.
-    pub(super) fn prune(&mut self, now: Instant, patience: Patience) {
-        self.lobby.retain(|_, candidate| !patience.is_silent(now, candidate.heard));
     }
 }

@@ -111,7 +111,7 @@ fn of_job(id: u32, now: Instant, job: &super::job::Job) -> JobStatistics {
     JobStatistics {
         job: id,
         workers: job.workers,
-        waiting_workers: job.contributors(),
+        waiting_workers: job.lobby.contributors(),
         generation: current.map(|one| one.number),
         closed: current.and_then(|one| one.end).map(|end| end.reason.name()),
         slots: current.map_or(0, |one| one.table.slots()),

@@ -21,10 +21,10 @@ impl Switch {
         if job.lobby.is_empty() {
             return;
         }
-        let floats = job.lobby.values().map(|candidate| candidate.packet_floats).min();
+        let floats = job.lobby.values().map(|candidate| candidate.wish.packet_floats).min();
         let before = job.current.as_ref().and_then(|current| current.above);
         let operations = job.operations();
-        let contributors = job.contributors();
+        let contributors = job.lobby.contributors();
         let nonce = job.upward.joins_for(contributors);
         let join = Join {
             generation: before.unwrap_or(0),
@@ -162,7 +162,7 @@ impl Switch {
         if ack.outcome != Outcome::Success || job.is_open() || known == Some(ack.generation) {
             return;
         }
-        if job.upward.is_for(job.contributors()) {
+        if job.upward.is_for(job.lobby.contributors()) {
             return self.begin(now, id, Some((ack.generation, admission)));
         }
         // A worker went away, or came, between the join and its answer.

@@ -4,26 +4,23 @@ use super::generation::{Generation, Member};
 use crate::drop::DropReason;
 use crate::engine::Source;
 use crate::ids::{JobId, PeerId, Session};
-use crate::sums::{Dead, Held, Patience, Presence, Upward, operations};
+use crate::sums::{self, Dead, Held, Lobby, Patience, Presence, Upward, operations};
 use crate::time::Instant;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use olaf_wire::operations_after;
 use olaf_wire::reduce::Address;
 
-/// A worker that wants to take part.
-#[derive(Clone, Debug)]
-pub(super) struct Candidate {
-    pub(super) peer: PeerId,
-    pub(super) wanted: Option<u32>,
-    pub(super) contributors: u32,
+/// What a join asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wish {
     pub(super) block_bytes: u32,
     pub(super) datagram_bytes: u32,
     pub(super) sent_at_us: u32,
     /// The count of its program's operations, as it says; none: it was in no generation.
     pub(super) operations: Option<u32>,
-    pub(super) heard: Instant,
 }
+
+pub(super) type Candidate = sums::Candidate<Wish>;
 
 /// The generation of a message that says to come from one of its members, which is heard now. `job` is the job that the
 /// message names.
@@ -46,7 +43,7 @@ pub(super) struct Job {
     pub(super) fixed: u32,
     /// The deadline that its workers ask for; 0: the switch's own.
     pub(super) deadline_us: u32,
-    pub(super) lobby: BTreeMap<Session, Candidate>,
+    pub(super) lobby: Lobby<Wish>,
     /// The newest generation, open or closed.
     pub(super) current: Option<Generation>,
     /// The one before, for members that still lack results of it.
@@ -60,7 +57,7 @@ impl Job {
         Self {
             fixed,
             deadline_us,
-            lobby: BTreeMap::new(),
+            lobby: Lobby::default(),
             current: None,
             previous: None,
             upward: Upward::default(),
@@ -75,14 +72,7 @@ impl Job {
 
     /// Returns true if nobody takes part or waits.
     pub(super) fn is_deserted(&self, now: Instant, patience: Patience) -> bool {
-        let waiting = self.lobby.values();
-        let waiting = waiting.map(|one| Presence { heard: one.heard, has_left: false });
-        patience.is_deserted(now, self.members().chain(waiting))
-    }
-
-    /// Candidates that are silent wait no more.
-    pub(super) fn prune(&mut self, now: Instant, patience: Patience) {
-        self.lobby.retain(|_, candidate| !patience.is_silent(now, candidate.heard));
+        self.lobby.is_deserted(now, patience, self.members())
     }
 
     /// The member that others wait for in vain, with the number of its generation.
@@ -95,12 +85,8 @@ impl Job {
 
     /// The job as the door looks at it.
     pub(super) fn held(&self, id: JobId, now: Instant, patience: Patience) -> Held<JobId> {
-        let waiting = || self.lobby.values().map(|candidate| candidate.peer).collect();
-        Held {
-            id,
-            is_deserted: self.is_deserted(now, patience),
-            unbegun: self.current.is_none().then(waiting),
-        }
+        let members = self.current.as_ref().map(|_| self.members());
+        self.lobby.held(id, now, patience, members)
     }
 
     /// Returns true if the workers that joined before asked for something else: one worker must not
@@ -129,7 +115,7 @@ impl Job {
 
     /// Where the session is, and when it was last heard there. A member that has left is nowhere.
     fn place_of(&self, session: Session) -> Option<(PeerId, Instant)> {
-        if let Some(candidate) = self.lobby.get(&session) {
+        if let Some(candidate) = self.lobby.get(session) {
             return Some((candidate.peer, candidate.heard));
         }
         let mut members = self.current.iter().flat_map(|current| &current.members);
@@ -154,19 +140,14 @@ impl Job {
         self.generations().filter_map(|one| one.pool.next_deadline()).min()
     }
 
-    /// Workers behind those in the lobby.
-    pub(super) fn contributors(&self) -> u32 {
-        let each = self.lobby.values().map(|candidate| candidate.contributors);
-        each.fold(0, u32::saturating_add)
-    }
-
     /// The count of operations of the program that is the furthest; none: no candidate's program has begun any.
     pub(super) fn operations(&self) -> Option<u32> {
-        let counts = self.lobby.iter().filter_map(|(session, of)| Some((session, of.operations?)));
+        let counts = self.lobby.iter();
+        let counts = counts.filter_map(|(session, of)| Some((session, of.wish.operations?)));
         let Some(current) = &self.current else {
             return operations::furthest(counts.map(|(_, count)| count));
         };
-        let members = counts.filter(|(session, _)| current.rank_of(**session).is_some());
+        let members = counts.filter(|(session, _)| current.rank_of(*session).is_some());
         let (seen, _) = current.shapes.next();
         let each = members.map(|(_, count)| operations::begun(count, current.began_with, seen));
         (!self.lobby.is_empty())
@@ -176,7 +157,7 @@ impl Job {
     /// Returns true if the next generation can begin with the workers in the lobby.
     pub(super) fn is_complete(&self, now: Instant, patience: Patience) -> bool {
         if self.fixed > 0 {
-            return self.contributors() == self.fixed;
+            return self.lobby.contributors() == self.fixed;
         }
         let Some(current) = &self.current else { return !self.lobby.is_empty() };
         let Some(end) = current.end else { return false };
@@ -190,13 +171,13 @@ impl Job {
         };
         let mut expected = (0..current.members.len()).filter(|at| is_expected(*at));
         !self.lobby.is_empty()
-            && expected.all(|at| self.lobby.contains_key(&current.members[at].session))
+            && expected.all(|at| self.lobby.get(current.members[at].session).is_some())
     }
 
     /// Gives the workers of the lobby their ranks, and empties it. A worker keeps the rank that it
     /// wants, or else had, where that is free.
     pub(super) fn seat(&mut self) -> Vec<(Session, Candidate)> {
-        let lobby = core::mem::take(&mut self.lobby);
+        let lobby = self.lobby.take();
         let mut seats: Vec<Option<(Session, Candidate)>> = Vec::new();
         seats.resize_with(lobby.len(), || None);
         let mut others = Vec::new();

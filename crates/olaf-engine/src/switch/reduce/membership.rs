@@ -2,7 +2,7 @@
 
 use super::closing::culprit_is;
 use super::generation::{Beginning, End, Generation, Member};
-use super::job::{Candidate, Job};
+use super::job::{Candidate, Job, Wish};
 use super::outbox::Message;
 use super::silence::Replaced;
 use super::upward::above;
@@ -13,9 +13,8 @@ use crate::engine::{Source, Verdict};
 use crate::event::SumEvent;
 use crate::ids::{JobId, PeerId, Session};
 use crate::party::{Draws, Tenant};
-use crate::sums::{Entry, Fit, Knock};
+use crate::sums::{Entry, Fit, Knock, contributors};
 use crate::time::Instant;
-use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_wire::reduce::{
     ALL, Address, Closed, Join, Leave, MAX_RANKS, Reason, ReducePacket, Welcome, WelcomeCode,
@@ -153,32 +152,34 @@ impl Switch {
             self.close(now, id, number, end);
         }
         let job = self.jobs.get_mut(&id).expect("it has just been there");
-        job.prune(now, patience);
-        let is_taken = |other: &Candidate| wanted.is_some() && other.wanted == wanted;
-        let others = job.lobby.iter().filter(|(known, _)| **known != session);
-        let others: Vec<&Candidate> = others.map(|(_, candidate)| candidate).collect();
-        if others.iter().any(|other| is_taken(other)) {
+        job.lobby.prune(now, patience);
+        if job.lobby.is_wanted_by_another(session, wanted) {
+            // Until the other one is silent.
             return Err(WelcomeCode::Waiting);
         }
+        let others = job.lobby.others(session);
         let most = if job.fixed > 0 { job.fixed } else { MAX_RANKS };
         let most = tenant.max_workers.map_or(most, |workers| workers.min(most));
-        let each = others.iter().map(|other| other.contributors);
-        if each.fold(join.contributors, u32::saturating_add) > most {
+        if contributors(others.clone()).saturating_add(join.contributors) > most {
             return Err(WelcomeCode::Full);
         }
-        let wishes = others.iter().map(|other| (other.datagram_bytes, other.block_bytes));
-        if block_bytes(wishes.chain([wish]), others.len() + 1).is_none() {
+        let wishes =
+            others.clone().map(|other| (other.wish.datagram_bytes, other.wish.block_bytes));
+        if block_bytes(wishes.chain([wish]), others.count() + 1).is_none() {
+            // Its datagrams have no room for the names of so many workers.
             return Err(WelcomeCode::Full);
         }
         let candidate = Candidate {
             peer: from.peer,
             wanted,
             contributors: join.contributors,
-            block_bytes: join.block_bytes,
-            datagram_bytes: join.datagram_bytes,
-            sent_at_us: join.sent_at_us,
-            operations: (join.address.generation != 0).then_some(join.operation),
             heard: now,
+            wish: Wish {
+                block_bytes: join.block_bytes,
+                datagram_bytes: join.datagram_bytes,
+                sent_at_us: join.sent_at_us,
+                operations: (join.address.generation != 0).then_some(join.operation),
+            },
         };
         job.lobby.insert(session, candidate);
         if self.out.above().is_none() && job.is_complete(now, patience) {
@@ -260,8 +261,7 @@ impl Switch {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let operations = job.operations().unwrap_or(0);
         let seated = job.seat();
-        let wishes =
-            seated.iter().map(|(_, candidate)| (candidate.datagram_bytes, candidate.block_bytes));
+        let wishes = seated.iter().map(|(_, one)| (one.wish.datagram_bytes, one.wish.block_bytes));
         let block_bytes = block_bytes(wishes, seated.len());
         let block_bytes = block_bytes.expect("each datagram has room for a block, see admit()");
         let beginning = self.beginning(id, &seated, block_bytes, from_above, operations);
@@ -276,7 +276,7 @@ impl Switch {
         }
         job.previous = job.current.take();
         for (rank, (_, candidate)) in (0..).zip(&seated) {
-            let welcome = welcome_to(&generation, rank, candidate.sent_at_us);
+            let welcome = welcome_to(&generation, rank, candidate.wish.sent_at_us);
             self.out.tell(now, candidate.peer, Message::Welcome(welcome));
         }
         job.current = Some(generation);
@@ -378,10 +378,7 @@ impl Switch {
         let Some(job) = self.jobs.get_mut(&address.job) else {
             return Verdict::Drop(DropReason::UnknownJob);
         };
-        let waited = job.lobby.get(&address.session).is_some_and(|c| c.peer == from.peer);
-        if waited {
-            job.lobby.remove(&address.session);
-        }
+        let waited = job.lobby.leaves(address.session, from.peer);
         let Some(generation) = job.generation(address.generation) else {
             return if waited { Verdict::Absorb } else { Verdict::Drop(DropReason::NotAMember) };
         };

@@ -18,7 +18,7 @@ impl Switch {
         let jobs: Vec<JobId> = self.jobs.keys().copied().collect();
         for id in jobs {
             let Some(job) = self.jobs.get_mut(&id) else { continue };
-            job.prune(now, patience);
+            job.lobby.prune(now, patience);
             let look = Look {
                 lobby_is_empty: job.lobby.is_empty(),
                 // A generation above that lacks this switch ends there without its word.

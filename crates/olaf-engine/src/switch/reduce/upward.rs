@@ -7,6 +7,7 @@
 use super::Switch;
 use super::closing::culprit_is;
 use super::generation::{Above, End, Generation};
+use super::job::Wish;
 use super::outbox::{Message, Outbox, Outgoing};
 use super::pieces::send_result;
 use crate::blocks::pool::{About, State};
@@ -175,7 +176,7 @@ impl Switch {
                     self.event(id, event);
                     return Verdict::Drop(DropReason::Mismatch);
                 }
-                if !job.upward.is_for(job.contributors()) {
+                if !job.upward.is_for(job.lobby.contributors()) {
                     self.refuse_welcome(now, welcome);
                     return Verdict::Absorb;
                 }
@@ -192,10 +193,10 @@ impl Switch {
     /// Turns away the workers that wait for the generation above.
     fn refuse_lobby(&mut self, now: Instant, welcome: &Welcome, code: WelcomeCode) {
         let job = self.jobs.get_mut(&welcome.address.job);
-        let lobby = job.map(|job| core::mem::take(&mut job.lobby)).unwrap_or_default();
+        let lobby = job.map(|job| job.lobby.take()).unwrap_or_default();
         for (session, candidate) in lobby {
             let address = Address { session, rank: ALL, ..welcome.address };
-            let sent_at_us = candidate.sent_at_us;
+            let sent_at_us = candidate.wish.sent_at_us;
             let refused = Welcome { address, code, sent_at_us, ..*welcome };
             self.out.tell(now, candidate.peer, Message::Welcome(refused));
         }
@@ -226,11 +227,16 @@ impl Switch {
             });
             self.next_session = self.next_session.checked_add(1).unwrap_or(1);
         }
-        let contributors = job.contributors();
+        let contributors = job.lobby.contributors();
         let nonce = job.upward.joins_for(contributors);
         let operation = job.operations();
-        let least = |of: fn(&super::job::Candidate) -> u32| {
-            job.lobby.values().map(of).filter(|number| *number > 0).min().unwrap_or(0)
+        let least = |of: fn(&Wish) -> u32| {
+            job.lobby
+                .values()
+                .map(|candidate| of(&candidate.wish))
+                .filter(|number| *number > 0)
+                .min()
+                .unwrap_or(0)
         };
         let generation = job.current.as_ref().and_then(|current| current.above.as_ref());
         let join = Join {
@@ -243,8 +249,8 @@ impl Switch {
             workers: job.fixed,
             contributors,
             deadline_us: job.deadline_us,
-            block_bytes: least(|candidate| candidate.block_bytes),
-            datagram_bytes: least(|candidate| candidate.datagram_bytes)
+            block_bytes: least(|wish| wish.block_bytes),
+            datagram_bytes: least(|wish| wish.datagram_bytes)
                 .min(self.config.uplink_datagram_bytes),
             sent_at_us: 0,
             nonce,

@@ -2,25 +2,26 @@
 
 use crate::ids::{PeerId, Session};
 use crate::party::Draws;
-use crate::sums::{Held, Patience, Presence, Upward};
+use crate::sums::{self, Held, Lobby, Patience, Presence, Upward};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
-use olaf_wire::trio::{Closed, Hello, Straggling, Welcome};
+use olaf_wire::trio::{ANY, Closed, Hello, Straggling, Welcome};
 
 /// Generations that a worker may have begun without a piece of them having come here.
 const MOST_UNSEEN: u16 = 1024;
 
-/// A worker, or a lower switch, that waits for a term to begin.
+/// What a hello says, as far as it is believed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Candidate {
-    pub(super) peer: PeerId,
-    /// As far as it is believed, with its generations as the job's last term numbers them.
+pub(super) struct Wish {
+    /// With its generations as the job's last term numbers them.
     pub(super) hello: Hello,
     /// What the worker adds to its own numbers of generations to get these.
     pub(super) shift: u16,
-    pub(super) heard: Instant,
 }
+
+/// A worker, or a lower switch, that waits for a term to begin.
+pub(super) type Candidate = sums::Candidate<Wish>;
 
 /// A worker, or a lower switch, in a term.
 #[derive(Clone, Copy, Debug)]
@@ -86,8 +87,7 @@ pub(super) struct Job {
     pub(super) workers: u8,
     /// The time-out of its blocks that was asked for first.
     pub(super) timeout_ms: u16,
-    /// By session.
-    pub(super) lobby: BTreeMap<u32, Candidate>,
+    pub(super) lobby: Lobby<Wish>,
     pub(super) term: Option<Term>,
     /// The newest generation that a piece came of.
     pub(super) newest: Option<u16>,
@@ -99,16 +99,11 @@ impl Job {
         Self {
             workers: hello.workers,
             timeout_ms: hello.timeout_ms,
-            lobby: BTreeMap::new(),
+            lobby: Lobby::default(),
             term: None,
             newest: None,
             upward: Upward::new(session),
         }
-    }
-
-    /// Workers that wait, with those behind lower switches.
-    pub(super) fn waiting(&self) -> u32 {
-        self.lobby.values().map(|candidate| u32::from(candidate.hello.sources)).sum()
     }
 
     /// The members of the newest term, as far as their lives go.
@@ -118,19 +113,13 @@ impl Job {
 
     /// Returns true if nobody takes part or waits.
     pub(super) fn is_deserted(&self, now: Instant, patience: Patience) -> bool {
-        let waiting = self.lobby.values();
-        let waiting = waiting.map(|one| Presence { heard: one.heard, has_left: false });
-        patience.is_deserted(now, self.members().chain(waiting))
+        self.lobby.is_deserted(now, patience, self.members())
     }
 
     /// The job as the door looks at it.
     pub(super) fn held(&self, id: u8, now: Instant, patience: Patience) -> Held<u8> {
-        let waiting = || self.lobby.values().map(|candidate| candidate.peer).collect();
-        Held {
-            id,
-            is_deserted: self.is_deserted(now, patience),
-            unbegun: self.term.is_none().then(waiting),
-        }
+        let members = self.term.as_ref().map(|_| self.members());
+        self.lobby.held(id, now, patience, members)
     }
 
     /// Returns true if somebody at another address is in the job, and lives.
@@ -155,7 +144,12 @@ impl Job {
     /// begun, and none that could not be. Who was not in it is a newcomer. A switch that was restarted has no term to compare
     /// with.
     pub(super) fn believed(&self, now: Instant, peer: PeerId, hello: &Hello) -> Candidate {
-        let candidate = |hello, shift| Candidate { peer, hello, shift, heard: now };
+        let wanted = Some(hello.source.into()).filter(|_| hello.source != ANY);
+        let contributors = hello.sources.into();
+        let candidate = |hello, shift| {
+            let wish = Wish { hello, shift };
+            Candidate { peer, wanted, contributors, heard: now, wish }
+        };
         let Some(term) = &self.term else { return candidate(*hello, 0) };
         let is_it = |one: &&Member| one.session == hello.session || one.peer == peer;
         let member = term.members.values().find(is_it).filter(|_| hello.term != 0);
@@ -170,7 +164,7 @@ impl Job {
 
     /// The newest generation that anybody has used, in serial order. A newcomer has used none.
     pub(super) fn newest_of_all(&self) -> u16 {
-        let hellos = self.lobby.values().map(|candidate| candidate.hello);
+        let hellos = self.lobby.values().map(|candidate| candidate.wish.hello);
         let candidates = hellos.filter(|hello| hello.term > 0).map(|hello| hello.newest);
         let mut all = self.newest.into_iter().chain(candidates);
         let first = all.next().unwrap_or_default();

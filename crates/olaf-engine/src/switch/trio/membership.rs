@@ -12,7 +12,7 @@ use crate::engine::{Receivers, Source, Verdict};
 use crate::event::SumEvent;
 use crate::ids::{JobId, Session};
 use crate::party::Draws;
-use crate::sums::{Dead, Entry, Evicted, Fit, Knock, Look, Step};
+use crate::sums::{Dead, Entry, Evicted, Fit, Knock, Look, Step, contributors};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -143,22 +143,19 @@ impl Switch {
     fn wait(&mut self, now: Instant, from: Source, hello: &Hello) {
         let patience = self.patience;
         let Some(job) = self.jobs.get_mut(&hello.job) else { return };
-        let session = hello.session.0;
         // An earlier life of the same worker, and those that have not been heard again.
-        job.lobby.retain(|known, candidate| {
-            let is_same_place = candidate.peer == from.peer
-                || hello.source != ANY && candidate.hello.source == hello.source;
-            *known == session || !is_same_place && !patience.is_silent(now, candidate.heard)
+        job.lobby.prune(now, patience);
+        let candidate = job.believed(now, from.peer, hello);
+        job.lobby.retain_others(hello.session, |other| {
+            other.peer != from.peer && (other.wanted.is_none() || other.wanted != candidate.wanted)
         });
-        let others = job.lobby.iter().filter(|(known, _)| **known != session);
-        let others: u32 = others.map(|(_, one)| u32::from(one.hello.sources)).sum();
-        if others + u32::from(hello.sources) > job.workers.into() {
+        let others = contributors(job.lobby.others(hello.session));
+        if others.saturating_add(candidate.contributors) > job.workers.into() {
             self.turn_away(now, from, hello, WelcomeCode::Full);
             return;
         }
-        let candidate = job.believed(now, from.peer, hello);
-        job.lobby.insert(session, candidate);
-        let here = u8::try_from(job.waiting()).unwrap_or(u8::MAX);
+        job.lobby.insert(hello.session, candidate);
+        let here = u8::try_from(job.lobby.contributors()).unwrap_or(u8::MAX);
         if self.out.above().is_some() {
             self.answer(now, from, hello, WelcomeCode::Waiting, here);
             self.join_above(now, hello.job);
@@ -176,8 +173,8 @@ impl Switch {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let first = job.newest_of_all().wrapping_add(GENERATIONS_APART);
         let before = job.term.as_ref().map(|term| term.number);
-        let candidates: Vec<Candidate> = core::mem::take(&mut job.lobby).into_values().collect();
-        let hellos = || candidates.iter().map(|candidate| candidate.hello);
+        let candidates: Vec<Candidate> = job.lobby.take().into_values().collect();
+        let hellos = || candidates.iter().map(|candidate| candidate.wish.hello);
         let gradients = hellos().map(|hello| hello.gradients).min().unwrap_or(1);
         let window = hellos().map(|hello| hello.window).min().unwrap_or(1);
         let timeout_ms = hellos().map(|hello| hello.timeout_ms).max().unwrap_or(0);
@@ -241,11 +238,8 @@ impl Switch {
         };
         self.counters.leaves += 1;
         // A session is no secret: a leave counts from the worker's own address alone.
-        if let Some(candidate) = job.lobby.get(&leave.session.0) {
-            if candidate.peer != from.peer {
-                return Ok(Verdict::Drop(DropReason::WrongSender));
-            }
-            job.lobby.remove(&leave.session.0);
+        if job.lobby.get(leave.session).is_some() && !job.lobby.leaves(leave.session, from.peer) {
+            return Ok(Verdict::Drop(DropReason::WrongSender));
         }
         let Some(term) = job.term.as_mut().filter(|term| term.number == leave.term) else {
             return Ok(Verdict::Absorb);
@@ -374,7 +368,7 @@ impl Switch {
         let ids: Vec<u8> = self.jobs.keys().copied().collect();
         for id in ids {
             let Some(job) = self.jobs.get_mut(&id) else { continue };
-            job.lobby.retain(|_, candidate| !patience.is_silent(now, candidate.heard));
+            job.lobby.prune(now, patience);
             let look = Look {
                 lobby_is_empty: job.lobby.is_empty(),
                 // The switch above has to hear first that a term ends: it waits for all workers of this one.
@@ -415,23 +409,23 @@ fn seats(
 ) -> BTreeMap<u8, Member> {
     let mut seats: BTreeMap<u8, Member> = BTreeMap::new();
     let (wanting, rest): (Vec<&Candidate>, Vec<&Candidate>) =
-        candidates.iter().partition(|candidate| candidate.hello.source != ANY);
+        candidates.iter().partition(|candidate| candidate.wanted.is_some());
     for candidate in wanting.into_iter().chain(rest) {
         let member = Member {
             peer: candidate.peer,
-            session: candidate.hello.session,
-            sources: candidate.hello.sources,
+            session: candidate.wish.hello.session,
+            sources: candidate.wish.hello.sources,
             heard: now,
             straggling: Straggling::Not,
             seen: (0, 0),
             absent_since: None,
-            sent_at_us: candidate.hello.sent_at_us,
+            sent_at_us: candidate.wish.hello.sent_at_us,
             newest: newest_with(candidate, candidates, above, is_restarted)
-                .wrapping_sub(candidate.shift),
+                .wrapping_sub(candidate.wish.shift),
             draws: Draws::default(),
             has_left: false,
         };
-        let wanted = candidate.hello.source;
+        let wanted = candidate.wish.hello.source;
         let is_free = wanted != ANY && !seats.contains_key(&wanted);
         let free = || (0..ANY).find(|source| !seats.contains_key(source));
         if let Some(source) = if is_free { Some(wanted) } else { free() } {
@@ -449,11 +443,11 @@ fn newest_with(
     above: Option<&Welcome>,
     is_restarted: bool,
 ) -> u16 {
-    let own = one.hello.newest;
-    if one.hello.term == 0 {
+    let Hello { newest: own, term, .. } = one.wish.hello;
+    if term == 0 {
         return own;
     }
-    let others = all.iter().map(|other| other.hello).filter(|hello| hello.term == one.hello.term);
+    let others = all.iter().map(|other| other.wish.hello).filter(|hello| hello.term == term);
     let others = others.map(|hello| hello.newest);
     // A switch that was restarted does not know who was in the term.
     let others = others.map(|newest| if is_restarted { bounded(newest, own) } else { newest });

@@ -193,7 +193,7 @@ impl Switch {
         JobStatistics {
             job: id,
             fixed_workers: job.workers,
-            waiting_workers: job.waiting(),
+            waiting_workers: job.lobby.contributors(),
             term: term.map(|term| term.number),
             closed: term.and_then(|term| term.closed).map(|closed| closed.reason.name()),
             block_cnt_max: term.map_or(0, |term| term.window),

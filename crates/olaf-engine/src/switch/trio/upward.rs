@@ -57,8 +57,8 @@ impl Switch {
         if job.has_open_term() || job.lobby.is_empty() {
             return;
         }
-        let hellos = || job.lobby.values().map(|candidate| candidate.hello);
-        let waiting = job.waiting();
+        let hellos = || job.lobby.values().map(|candidate| candidate.wish.hello);
+        let waiting = job.lobby.contributors();
         let nonce = job.upward.joins_for(waiting);
         // The switch above waits for twice as long: a sum that has aged out here is not late there.
         let own = self.config.deadline.map_or(0, |deadline| deadline.as_millis());
@@ -208,7 +208,7 @@ impl Switch {
                 if job.term.as_ref().is_some_and(|term| term.number == welcome.term) {
                     return Ok(Verdict::Absorb);
                 }
-                if !job.upward.is_for(job.waiting()) {
+                if !job.upward.is_for(job.lobby.contributors()) {
                     let Welcome { job, term, source, session, .. } = welcome;
                     let reason = Reason::Joined;
                     let leave = Leave { job, term, source, session, reason };
@@ -218,9 +218,9 @@ impl Switch {
                 self.begin(now, id, Some(&welcome));
             }
             code => {
-                for candidate in core::mem::take(&mut job.lobby).into_values() {
+                for candidate in job.lobby.take().into_values() {
                     let (session, sent_at_us) =
-                        (candidate.hello.session, candidate.hello.sent_at_us);
+                        (candidate.wish.hello.session, candidate.wish.hello.sent_at_us);
                     let refused = Welcome { session, sent_at_us, source: ANY, ..welcome };
                     self.out.tell(now, candidate.peer, Message::Welcome(refused));
                 }
