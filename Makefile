@@ -8,7 +8,7 @@ ALL ?=
 # The checks of models, and the test that writes olaf.h anew. `make test` has them not: they take a newcomer a minute to build.
 MODELS := --features olaf-sched/model,olaf-engine/model,olaf-ffi/header
 
-.PHONY: help env train compare test test-browser test-rust test-python test-slow test-torch test-ray kubernetes check format lint types pure ns3 fuzz wheel bench bench-sum crosscheck experiments curves constraints model-check clean
+.PHONY: help env train compare test test-browser test-rust test-python test-slow test-torch test-torch-peers test-ray kubernetes check format lint types pure ns3 fuzz wheel bench bench-sum crosscheck experiments curves constraints model-check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -77,6 +77,12 @@ test-alone: env-for-tests
 test-torch: ## run the tests of --learner torch and the integrations (installs 5 GB of extras)
 	@scripts/env --tests torch sb3 lightning
 	OLAF_REQUIRE_TORCH=1 $(PYTEST) -m "torch and not ray"
+
+test-torch-peers: ## run PyTorch's own distributed tests with the backend olaf, beside gloo (minutes)
+	@scripts/env --tests torch
+	@command -v uv >/dev/null && uv=uv || uv="python3 -m uv"; [ -d target/torch-peers/expecttest ] || \
+		$$uv pip install --quiet --python $(BIN)/python --target target/torch-peers expecttest==0.3.0
+	PYTHONPATH=target/torch-peers OLAF_TORCH_PEERS=1 $(BIN)/pytest -s tests/distributed/test_torch_peers.py
 
 test-ray: ## run the tests on a local Ray cluster (installs the extra `ray`; minutes, gigabytes)
 	@scripts/env --tests ray rllib

@@ -95,6 +95,20 @@ def test_an_error_comes_out_of_a_future_of_half_precision(torch: Any) -> None:
         future.wait()
 
 
+def test_errors_advise_what_a_program_of_torch_can_do() -> None:
+    """The texts of the core name its own options. Each of them stands there."""
+    from pathlib import Path
+
+    from olaf.torch.failing import ADVICE, advised
+
+    source = Path(__file__).parents[2] / "crates" / "olaf-net" / "src" / "sum" / "error.rs"
+    # A text of several lines has a backslash at the end of each.
+    words = " ".join(source.read_text(encoding="utf-8").replace("\\\n", " ").split())
+    for there, here in ADVICE.items():
+        assert there in words, "the core says it in other words now"
+        assert advised(f"the reason: {there}") == f"the reason: {here}"
+
+
 def test_a_wait_with_a_limit_ends_and_the_operation_goes_on(torch: Any) -> None:
     from olaf.torch.work import SumWork
 

@@ -8,13 +8,14 @@ Prints what the children were told, and the sums before and after them, as a lin
 import json
 import os
 import sys
+from typing import Any
 
 import numpy as np
 
 import olaf
 
 
-def told(connection: olaf.SumConnection, open_sum: "olaf.SumFuture[object]") -> list[str]:
+def told(connection: olaf.SumConnection, open_sum: "olaf.SumFuture[Any]") -> list[str]:
     """What a use of the connection says here."""
     said = []
     for use in (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from olaf._olaf import OlafError, RefusedError
 from olaf.sums.collective import connect_sum
 from olaf.torch.distributed import Store, dist
+from olaf.torch.failing import advised
 from olaf.torch.options import MAX_JOB, Settings
 
 if TYPE_CHECKING:
@@ -82,9 +83,9 @@ def _join(settings: Settings, job: int, *, rank: int, size: int, advice: str) ->
             **settings.connection,
         )
     except RefusedError as error:
-        raise dist.DistBackendError(f"{where}: {error}{advice}") from error
+        raise dist.DistBackendError(f"{where}: {advised(str(error))}{advice}") from error
     except (OlafError, OSError) as error:
-        raise dist.DistBackendError(f"{where}: {error}") from error
+        raise dist.DistBackendError(f"{where}: {advised(str(error))}") from error
     if connection.rank != rank:
         connection.close()
         raise dist.DistBackendError(

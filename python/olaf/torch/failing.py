@@ -19,11 +19,31 @@ def failure(error: BaseException, what: str) -> BaseException:
 
 def blame(error: BaseException) -> str:
     """The error's text, with the rank that caused it."""
-    reason = str(error) or type(error).__name__
+    reason = advised(str(error) or type(error).__name__)
     culprit = getattr(error, "culprit", None)
     return (
         reason if culprit is None or f"rank {culprit}" in reason else f"{reason} (rank {culprit})"
     )
+
+
+ADVICE = {
+    "allow more time (timeout_s)": "allow more time (OLAF_CONNECT_TIMEOUT_S)",
+    "Allow more time with timeout_s": "Allow more time with init_process_group(timeout=..)",
+    "allow partial sums (partial=True), or raise deadline_s": (
+        "allow partial sums (OLAF_PARTIAL=1), or raise OLAF_DEADLINE_S"
+    ),
+    "give another job number": "give another OLAF_JOB",
+    "use another job number": "use another OLAF_JOB",
+    "connect again": "make the group again",
+}
+"""What the errors of `olaf.connect_sum` advise, and what that is for a user of torch."""
+
+
+def advised(text: str) -> str:
+    """The text with the options of this backend in place of those of `olaf.connect_sum`."""
+    for there, here in ADVICE.items():
+        text = text.replace(there, here)
+    return text
 
 
 OF_THE_PROGRAM = frozenset(("mismatch", "not_finite", "partial", "refused"))
