@@ -1,5 +1,6 @@
 //! Where an end stands with its job.
 
+use super::Failure;
 use olaf_wire::reduce::WelcomeCode;
 
 /// Where an end stands with its job.
@@ -28,6 +29,24 @@ pub enum Standing {
 }
 
 impl Standing {
+    /// Returns true if the end takes part, or wants to.
+    pub(super) const fn is_part(&self) -> bool {
+        matches!(self, Self::Joining { .. } | Self::In { .. })
+    }
+
+    pub(super) const fn is_joining(&self) -> bool {
+        matches!(self, Self::Joining { .. })
+    }
+
+    /// Why no operation can begin.
+    pub(super) const fn refusal(&self) -> Option<Failure> {
+        match *self {
+            Self::Left => Some(Failure::NotJoined),
+            Self::Refused(code) => Some(Failure::Refused(code)),
+            Self::Joining { .. } | Self::In { .. } => None,
+        }
+    }
+
     /// Its name in statistics.
     pub(super) const fn name(&self) -> &'static str {
         match self {

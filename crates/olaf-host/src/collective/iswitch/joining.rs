@@ -47,7 +47,7 @@ impl Worker {
             // It is for an earlier incarnation of this worker, or for another worker of this address.
             return Err(Refused::NotForMe);
         }
-        if !self.joining.is_joining() {
+        if !self.joining.standing().is_joining() {
             // A repetition of the join was answered before, or this end has left.
             return Err(Refused::Duplicate);
         }
@@ -196,7 +196,7 @@ impl Worker {
 
     pub(super) fn leave_job(&mut self, now: Instant) {
         let (job, session) = (self.config.job, self.config.session);
-        let was_part = self.joining.is_part();
+        let was_part = self.joining.standing().is_part();
         let generation = self.generation.take();
         let number = generation.as_ref().map_or(0, |generation| generation.number);
         if was_part {

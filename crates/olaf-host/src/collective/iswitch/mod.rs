@@ -219,7 +219,7 @@ impl Worker {
 
 impl Collective for Worker {
     fn join(&mut self, now: Instant) {
-        if !self.joining.is_part() {
+        if !self.joining.standing().is_part() {
             self.begin_to_join(now);
         }
     }
@@ -241,7 +241,9 @@ impl Collective for Worker {
         now: Instant,
         operation: Operation,
     ) -> Result<OperationId, (Failure, Operation)> {
-        if let Some(failure) = self.joining.refusal().or_else(|| Open::refusal(&operation)) {
+        if let Some(failure) =
+            self.joining.standing().refusal().or_else(|| Open::refusal(&operation))
+        {
             return Err((failure, operation));
         }
         let id = self.ledger.begin();
@@ -262,7 +264,7 @@ impl Collective for Worker {
         bound: u64,
         vector: Box<dyn Buffer>,
     ) -> Result<Commit, Failure> {
-        match self.joining.refusal() {
+        match self.joining.standing().refusal() {
             Some(failure) => Err(failure),
             None => self.take_vector(began, bound, vector),
         }

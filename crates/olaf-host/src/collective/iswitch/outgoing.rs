@@ -30,7 +30,7 @@ impl Worker {
             Some(message) => (message.emit(buf), CONTROL_CLASS, false),
             None => (self.emit_data(now, buf)?, DATA_CLASS, self.config.options.ecn),
         };
-        if self.joining.is_part() {
+        if self.joining.standing().is_part() {
             self.quiet.expect(now);
         }
         let ecn = if ecn { Ecn::Capable0 } else { Ecn::NotCapable };

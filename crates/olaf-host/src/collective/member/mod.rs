@@ -18,7 +18,7 @@ mod progress;
 mod quiet;
 
 pub(super) use events::Events;
-pub(super) use joining::Joining;
+pub(super) use joining::{Joining, Joins};
 pub(super) use leaving::Leaving;
 pub(super) use ledger::Ledger;
 pub use ledger::Operations;

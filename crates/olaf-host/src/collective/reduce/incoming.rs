@@ -56,7 +56,7 @@ impl Reducer {
         let is_answer =
             header.starts_with(&MAGIC) && header[common::KIND] == Kind::Welcome as u8 && session;
         // What is left of a generation ends first, and its switch speaks this version.
-        let asks = self.joining.is_joining() && self.generation.is_none();
+        let asks = self.joining.standing().is_joining() && self.generation.is_none();
         if is_answer && asks {
             self.counts.other_version = Some(have);
             self.heard(now);

@@ -229,7 +229,7 @@ impl Reducer {
         let silence = self.config.options.silence;
         let failed = self.quiet.take_overdue(now, silence, &mut self.waiting, |open| open.began);
         self.fail_unplaced(now, failed, Failure::SwitchSilent);
-        if !self.joining.is_part() {
+        if !self.joining.standing().is_part() {
             self.quiet.excuse();
         }
     }

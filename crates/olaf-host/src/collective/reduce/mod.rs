@@ -89,7 +89,7 @@ impl Reducer {
 
     /// Begins to join. The end goes on until the switch lets it in or turns it away.
     pub fn join(&mut self, now: Instant) {
-        if !self.joining.is_part() {
+        if !self.joining.standing().is_part() {
             self.generation = None;
             self.progress.forget();
             self.begin_to_join(now, 0);
@@ -105,7 +105,7 @@ impl Reducer {
             let operation = operation.unwrap_or(generation.next_operation);
             self.leaving.begin(now, Leave { address, operation });
             self.fail(now, generation.open, Failure::NotJoined);
-        } else if self.joining.is_joining() {
+        } else if self.joining.standing().is_joining() {
             // The switch may have this end among those who wait for the next generation. It finds it
             // by its session.
             let address = self.address_of_join();
@@ -212,7 +212,7 @@ impl Collective for Reducer {
         now: Instant,
         operation: Operation,
     ) -> Result<OperationId, (Failure, Operation)> {
-        if let Some(failure) = self.joining.refusal().or_else(|| refusal(&operation)) {
+        if let Some(failure) = self.joining.standing().refusal().or_else(|| refusal(&operation)) {
             return Err((failure, operation));
         }
         let id = self.ledger.begin();

@@ -180,7 +180,7 @@ impl Worker {
         let silence = self.config.options.silence;
         let failed = self.quiet.take_overdue(now, silence, &mut self.waiting, |open| open.began);
         self.fail_waiting(now, failed, Failure::SwitchSilent);
-        if !self.joining.is_part() {
+        if !self.joining.standing().is_part() {
             self.quiet.excuse();
         }
     }

@@ -220,7 +220,7 @@ fn refusal(operation: &Operation) -> Option<Failure> {
 
 impl Collective for Worker {
     fn join(&mut self, now: Instant) {
-        if !self.joining.is_part() {
+        if !self.joining.standing().is_part() {
             self.term = None;
             self.begin_to_join(now);
         }
@@ -239,7 +239,7 @@ impl Collective for Worker {
         now: Instant,
         operation: Operation,
     ) -> Result<OperationId, (Failure, Operation)> {
-        if let Some(failure) = self.joining.refusal().or_else(|| refusal(&operation)) {
+        if let Some(failure) = self.joining.standing().refusal().or_else(|| refusal(&operation)) {
             return Err((failure, operation));
         }
         let open = Open::new(self.ledger.next(), now, operation);

@@ -4,6 +4,7 @@ use super::overtaken::Overtaken;
 use crate::collective::atp::factors::Factors;
 use crate::collective::atp::indices::Indices;
 use crate::collective::atp::{AtpWindow, Options};
+use crate::collective::member::Joins;
 use crate::push_pull::round_trip::RoundTrip;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -84,11 +85,9 @@ pub(super) struct Flow {
     timer: Option<Instant>,
     doublings: u32,
     burst: u32,
-    pub(super) next_join: Option<Instant>,
-    pub(super) join_wait: Duration,
-    /// The number with which this end proves its address; 0: none asked for.
-    pub(super) nonce: u32,
-    /// Since when the server owes a sign of life.
+    /// A join is the heartbeat, too.
+    pub(super) joins: Joins,
+    /// Since when the server owes an answer.
     pub(super) owed: Option<Instant>,
 }
 
@@ -118,9 +117,7 @@ impl Flow {
             timer: None,
             doublings: 0,
             burst: FIRST_BURST,
-            next_join: None,
-            join_wait: Duration::ZERO,
-            nonce: 0,
+            joins: Joins::default(),
             owed: None,
         }
     }
@@ -143,9 +140,7 @@ impl Flow {
             next: start,
             next_to_send: start,
             expected: start,
-            next_join: self.next_join,
-            join_wait: self.join_wait,
-            nonce: self.nonce,
+            joins: self.joins,
             ..Self::new(options)
         };
     }

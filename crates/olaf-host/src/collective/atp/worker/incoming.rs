@@ -1,10 +1,9 @@
 //! What a message from the switch changes.
 
 use super::flow::Answered;
-use super::outgoing::micros;
 use super::{Closing, Standing, Worker};
 use crate::collective::Failure;
-use core::time::Duration;
+use crate::collective::path::since;
 use olaf_engine::{Ecn, Instant, Refused, Source, WorkerEvent};
 use olaf_wire::atp::offsets::TENSOR_BITS;
 use olaf_wire::atp::{ANY, AtpPacket, Closed, Header, Kind, Welcome, other_version_of, widen};
@@ -61,7 +60,7 @@ impl Worker {
     fn heard(&mut self, at: usize) {
         self.flows[at].owed = None;
         if core::mem::take(&mut self.is_silent) {
-            self.tell(WorkerEvent::SwitchBack);
+            self.events.tell(WorkerEvent::SwitchBack);
         }
     }
 
@@ -128,10 +127,7 @@ impl Worker {
         let flow = &mut self.flows[at];
         if welcome.nonce != 0 {
             // The party that asks lets this end in, or goes on knowing it, once it joins with that number.
-            if welcome.nonce != flow.nonce {
-                (flow.nonce, flow.next_join, flow.join_wait) =
-                    (welcome.nonce, Some(now), Duration::ZERO);
-            }
+            flow.joins.prove(now, welcome.nonce);
             self.heard(at);
             return Ok(());
         }
@@ -155,10 +151,9 @@ impl Worker {
                 self.heard(at);
                 let keepalive = self.config.options.keepalive;
                 let flow = &mut self.flows[at];
-                (flow.next_join, flow.join_wait) = (Some(now + keepalive), Duration::ZERO);
+                flow.joins.begin(now + keepalive);
                 if welcome.sent_at_us == flow.asked_us {
-                    let took = micros(now).wrapping_sub(flow.asked_us);
-                    flow.path.sample(Duration::from_micros(took.into()));
+                    flow.path.sample(since(now, flow.asked_us));
                 }
             }
             Some(seat) if seat.life == welcome.life => {
@@ -187,8 +182,7 @@ impl Worker {
                 let scale = self.scale_of_join();
                 self.flows[at].begin(&welcome, &self.own, scale);
                 let keepalive = self.config.options.keepalive;
-                let flow = &mut self.flows[at];
-                (flow.next_join, flow.join_wait) = (Some(now + keepalive), Duration::ZERO);
+                self.flows[at].joins.begin(now + keepalive);
                 self.begin_life(now);
             }
         }
@@ -222,7 +216,7 @@ impl Worker {
         let tensor = widen(closed.tensor.into(), TENSOR_BITS, near + flow.skipped);
         let number = if is_unknown { 0 } else { tensor.saturating_sub(flow.skipped) };
         flow.ends_at = Some(number);
-        self.tell(WorkerEvent::GenerationClosed {
+        self.events.tell(WorkerEvent::GenerationClosed {
             generation: seat.life.into(),
             operation: u32::try_from(number).unwrap_or(u32::MAX),
             reason: closed.reason,

@@ -21,13 +21,12 @@ pub use statistics::WorkerStatistics;
 
 use super::Options;
 use super::fixed::SCALE;
-use crate::collective::member::Progress;
+use crate::collective::member::{self, Events, Ledger, Progress};
 use crate::collective::{
     Collective, Config, Done, Failure, Operation, OperationId, Reduction, Standing,
 };
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::time::Duration;
 use flow::Flow;
 use olaf_engine::keys::ConfigError;
 use olaf_engine::report::{self, Report};
@@ -39,11 +38,6 @@ use olaf_wire::operations_ahead;
 use olaf_wire::reduce::{LaneType, Reason, WelcomeCode};
 use operations::Open;
 use statistics::Counts;
-
-/// Events kept for a driver that does not fetch them.
-const EVENT_LIMIT: usize = 1024;
-/// A join is repeated after this time, then after twice this time, and so on.
-const FIRST_JOIN_WAIT: Duration = Duration::from_millis(20);
 
 /// How the life of the job ends here.
 #[derive(Clone, Copy, Debug)]
@@ -75,16 +69,15 @@ pub struct Worker {
     /// The count of operations in the first join since this end began to join.
     told: Option<Option<u32>>,
     closing: Option<Closing>,
-    done: VecDeque<Done>,
-    next_id: u64,
-    /// Good-byes to send: server and life.
+    ledger: Ledger,
+    /// Leaves to send: server and life.
     leaving: Vec<(u8, u16)>,
     /// The flow whose turn it is.
     turn: usize,
     is_silent: bool,
     other_version: Option<u8>,
     counts: Counts,
-    events: VecDeque<WorkerEvent>,
+    events: Events,
 }
 
 impl Worker {
@@ -128,14 +121,13 @@ impl Worker {
             progress: Progress::default(),
             told: None,
             closing: None,
-            done: VecDeque::new(),
-            next_id: 0,
+            ledger: Ledger::default(),
             leaving: Vec::new(),
             turn: 0,
             is_silent: false,
             other_version: None,
             counts: Counts::default(),
-            events: VecDeque::new(),
+            events: Events::default(),
         })
     }
 
@@ -143,8 +135,8 @@ impl Worker {
     /// on, too.
     pub fn set_switch(&mut self, now: Instant, switch: PeerId) {
         self.config.switch = switch;
-        for flow in self.flows.iter_mut().filter(|flow| flow.next_join.is_some()) {
-            flow.next_join = Some(now);
+        for flow in self.flows.iter_mut().filter(|flow| flow.joins.at().is_some()) {
+            flow.joins.begin(now);
         }
     }
 
@@ -160,18 +152,10 @@ impl Worker {
         statistics::of(self)
     }
 
-    fn tell(&mut self, event: WorkerEvent) {
-        if self.events.len() == EVENT_LIMIT {
-            self.events.pop_front();
-        }
-        self.events.push_back(event);
-    }
-
     /// Ends operations with the same failure.
     fn fail(&mut self, now: Instant, open: impl IntoIterator<Item = Open>, failure: Failure) {
         for open in open {
-            self.counts.operations_failed += 1;
-            self.done.push_back(open.end(now, Err(failure)));
+            self.ledger.end(open.end(now, Err(failure)));
         }
     }
 
@@ -196,7 +180,8 @@ impl Worker {
             self.counts.abandoned += flow.in_flight();
             let closed = flow.seat.map_or(flow.closed, |seat| seat.life);
             *flow = Flow::new(&self.own);
-            (flow.closed, flow.next_join, flow.join_wait) = (closed, Some(now), FIRST_JOIN_WAIT);
+            flow.closed = closed;
+            flow.joins.begin(now);
         }
     }
 
@@ -224,7 +209,7 @@ impl Worker {
         self.standing = Standing::In { generation, rank, workers };
         self.next_operation = 0;
         self.counts.lives += 1;
-        self.tell(WorkerEvent::InGeneration { generation, rank, workers });
+        self.events.tell(WorkerEvent::InGeneration { generation, rank, workers });
         for open in core::mem::take(&mut self.waiting) {
             match self.progress.take_doomed() {
                 Some(failure) => self.fail_unplaced(now, [open], failure),
@@ -287,8 +272,7 @@ impl Worker {
         while self.open.front().is_some_and(Open::is_complete) {
             let Some(open) = self.open.pop_front() else { break };
             let sum = open.sum(self.config.workers);
-            self.counts.operations_done += 1;
-            self.done.push_back(open.end(now, Ok(sum)));
+            self.ledger.end(open.end(now, Ok(sum)));
         }
         self.finish_closing(now);
     }
@@ -297,7 +281,7 @@ impl Worker {
     fn turned_away(&mut self, now: Instant, code: WelcomeCode) {
         self.stop(now, Failure::Refused(code));
         self.standing = Standing::Refused(code);
-        self.tell(WorkerEvent::JoinRefused(code));
+        self.events.tell(WorkerEvent::JoinRefused(code));
     }
 
     /// All operations fail, and nothing more is sent.
@@ -308,10 +292,10 @@ impl Worker {
         self.fail_unplaced(now, waiting, failure);
         self.progress.generation_ended(failure, false);
         self.begin_to_join(now);
-        self.flows.iter_mut().for_each(|flow| flow.next_join = None);
+        self.flows.iter_mut().for_each(|flow| flow.joins.stop());
     }
 
-    /// When a server that owes a sign of life has failed.
+    /// When a server that owes an answer has failed.
     fn falls_silent_at(&self) -> Option<Instant> {
         let owed = self.flows.iter().filter_map(|flow| flow.owed).min()?;
         Some(owed + self.config.options.silence)
@@ -320,10 +304,10 @@ impl Worker {
     /// Nothing was heard of the switch, or of the server behind it.
     fn switch_is_silent(&mut self, now: Instant) {
         if !core::mem::replace(&mut self.is_silent, true) {
-            self.tell(WorkerEvent::SwitchSilent);
+            self.events.tell(WorkerEvent::SwitchSilent);
         }
         self.stop(now, Failure::SwitchSilent);
-        self.flows.iter_mut().for_each(|flow| flow.next_join = Some(now));
+        self.flows.iter_mut().for_each(|flow| flow.joins.begin(now));
     }
 }
 
@@ -347,7 +331,7 @@ fn refusal(operation: &Operation) -> Option<Failure> {
 
 impl Collective for Worker {
     fn join(&mut self, now: Instant) {
-        if !matches!(self.standing, Standing::Joining { .. } | Standing::In { .. }) {
+        if !self.standing.is_part() {
             // A newcomer has nothing behind it that may fail.
             self.progress.forget();
             self.begin_to_join(now);
@@ -356,7 +340,7 @@ impl Collective for Worker {
 
     fn leave(&mut self, now: Instant) {
         for (server, flow) in (0..).zip(&self.flows) {
-            if flow.next_join.is_some() {
+            if flow.joins.at().is_some() {
                 self.leaving.push((server, flow.seat.map_or(0, |seat| seat.life)));
             }
         }
@@ -378,17 +362,10 @@ impl Collective for Worker {
         now: Instant,
         operation: Operation,
     ) -> Result<OperationId, (Failure, Operation)> {
-        let standing = match self.standing {
-            Standing::Left => Some(Failure::NotJoined),
-            Standing::Refused(code) => Some(Failure::Refused(code)),
-            Standing::Joining { .. } | Standing::In { .. } => None,
-        };
-        if let Some(failure) = standing.or_else(|| refusal(&operation)) {
+        if let Some(failure) = self.standing.refusal().or_else(|| refusal(&operation)) {
             return Err((failure, operation));
         }
-        let id = OperationId(self.next_id);
-        self.next_id += 1;
-        self.counts.operations += 1;
+        let id = self.ledger.begin();
         let open = Open::new(id, now, operation);
         if let Some(failure) = self.progress.take_doomed() {
             self.fail_unplaced(now, [open], failure);
@@ -404,7 +381,7 @@ impl Collective for Worker {
     }
 
     fn poll_done(&mut self) -> Option<Done> {
-        self.done.pop_front()
+        self.ledger.poll()
     }
 
     fn give_up(&mut self, now: Instant, operation: OperationId) {
@@ -446,10 +423,8 @@ impl Engine for Worker {
     }
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
-        let flows = self.flows.iter().flat_map(|flow| [flow.timer(), flow.next_join]);
-        let again = flows.flatten().min().map(|at| (at, Why::Retransmission));
-        let silence = self.falls_silent_at().map(|at| (at, Why::SilenceCheck));
-        [again, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let sends = self.flows.iter().flat_map(|flow| [flow.timer(), flow.joins.at()]);
+        member::timeout(sends, self.falls_silent_at())
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -463,7 +438,7 @@ impl Engine for Worker {
     }
 
     fn poll_event(&mut self) -> Option<Event> {
-        let what = self.events.pop_front()?;
+        let what = self.events.poll()?;
         Some(Event::Worker(self.config.job, self.config.switch, what))
     }
 

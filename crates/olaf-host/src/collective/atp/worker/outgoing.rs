@@ -1,15 +1,11 @@
 //! What is sent next.
 
-use super::{FIRST_JOIN_WAIT, Standing, Worker};
+use super::{Standing, Worker};
 use crate::collective::atp::{Factor, Overflow, fixed};
+use crate::collective::path::micros;
 use olaf_engine::{Instant, TrafficClass, Transmit};
 use olaf_wire::atp::offsets::{TRAILER, VALUE};
 use olaf_wire::atp::{ANY, Join, Key, LEVELS, Leave};
-
-/// The time in microseconds, which wraps.
-pub(super) fn micros(now: Instant) -> u32 {
-    (now.nanos() / 1000) as u32
-}
 
 impl Worker {
     /// Writes the next datagram.
@@ -60,7 +56,7 @@ impl Worker {
 
     fn emit_join(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        let at = self.flows.iter().position(|flow| due(flow.next_join))?;
+        let at = self.flows.iter().position(|flow| due(flow.joins.at()))?;
         let server = u8::try_from(at).ok()?;
         let keepalive = self.config.options.keepalive;
         let scale = self.scale_of_join();
@@ -68,8 +64,7 @@ impl Worker {
         self.told.get_or_insert(count);
         let flow = &mut self.flows[at];
         // A server that does not answer is asked again soon, and then more and more seldom.
-        flow.join_wait = (flow.join_wait * 2).max(FIRST_JOIN_WAIT).min(keepalive);
-        flow.next_join = Some(now + flow.join_wait);
+        flow.joins.sent(now, keepalive);
         flow.owed.get_or_insert(now);
         flow.asked_us = micros(now);
         let join = Join {
@@ -87,7 +82,7 @@ impl Worker {
             scale,
             servers: self.own.servers,
             window: u16::try_from(self.own.most_packets).unwrap_or(u16::MAX),
-            nonce: flow.nonce,
+            nonce: flow.joins.nonce(),
             operations: count.unwrap_or(ANY),
         };
         self.counts.joins += 1;

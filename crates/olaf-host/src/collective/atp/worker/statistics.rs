@@ -1,6 +1,7 @@
 //! The worker's state as plain data, in the names of `docs/reference/statistics.md`.
 
 use super::{Standing, Worker};
+use crate::collective::member::Operations;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use serde::Serialize;
@@ -8,9 +9,6 @@ use serde::Serialize;
 /// What is counted.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    pub(super) operations: u64,
-    pub(super) operations_done: u64,
-    pub(super) operations_failed: u64,
     pub(super) lives: u64,
     pub(super) moved: u64,
     pub(super) joins: u64,
@@ -28,16 +26,6 @@ pub(super) struct Counts {
     pub(super) losses: u64,
     pub(super) time_outs: u64,
     pub(super) refused: BTreeMap<&'static str, u64>,
-}
-
-/// Operations by their fate.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
-pub struct Operations {
-    pub begun: u64,
-    pub done: u64,
-    pub failed: u64,
-    pub open: u64,
 }
 
 /// Fragments: `sent` is the sum of `answered`, `in_flight` and `abandoned`.
@@ -103,11 +91,9 @@ pub struct WorkerStatistics {
 
 pub(super) fn of(end: &Worker) -> WorkerStatistics {
     let counts = &end.counts;
-    let (standing, turned_away, rank) = match end.standing {
-        Standing::Joining { .. } => ("joining", None, None),
-        Standing::In { rank, .. } => ("in", None, Some(rank)),
-        Standing::Refused(code) => ("refused", Some(code.name()), None),
-        Standing::Left => ("left", None, None),
+    let rank = match end.standing {
+        Standing::In { rank, .. } => Some(rank),
+        _ => None,
     };
     let flows = end.flows.iter().enumerate().map(|(server, flow)| FlowStatistics {
         server,
@@ -126,16 +112,11 @@ pub(super) fn of(end: &Worker) -> WorkerStatistics {
     WorkerStatistics {
         job: end.job,
         session: end.config.session.0,
-        standing,
-        turned_away,
+        standing: end.standing.name(),
+        turned_away: end.standing.turned_away(),
         rank,
         workers: end.config.workers,
-        operations: Operations {
-            begun: counts.operations,
-            done: counts.operations_done,
-            failed: counts.operations_failed,
-            open: end.open_operations() as u64,
-        },
+        operations: end.ledger.operations(end.open_operations()),
         generations: counts.lives,
         seated_anew: counts.moved,
         joins: counts.joins,
