@@ -171,7 +171,7 @@ impl Worker {
     /// When the switch counts as silent.
     pub(super) fn falls_silent_at(&self) -> Option<Instant> {
         let opens = self.generation.iter().filter_map(|generation| generation.open.front());
-        let oldest = self.waiting.front().into_iter().chain(opens).map(|open| open.began).min();
+        let oldest = || self.waiting.front().into_iter().chain(opens).map(|open| open.began).min();
         self.quiet.falls_silent_at(self.config.options.silence, oldest)
     }
 

@@ -32,12 +32,18 @@ use olaf_engine::{Instant, Why};
 /// notices.
 pub(super) const REPEAT: Duration = Duration::from_millis(20);
 
-/// The earliest timeout of a worker: something is to be sent (again), or the switch counts as silent.
+/// The earliest timeout of a worker: something is to be sent (again), or the switch counts as silent. Drivers ask for it
+/// after each datagram.
+#[inline]
 pub(super) fn timeout(
     sends: impl IntoIterator<Item = Option<Instant>>,
     silence: Option<Instant>,
 ) -> Option<(Instant, Why)> {
-    let sends = sends.into_iter().flatten().min().map(|at| (at, Why::Retransmission));
-    let silence = silence.map(|at| (at, Why::SilenceCheck));
-    [sends, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
+    let mut next = silence.map(|at| (at, Why::SilenceCheck));
+    for at in sends.into_iter().flatten() {
+        if next.is_none_or(|(other, _)| at <= other) {
+            next = Some((at, Why::Retransmission));
+        }
+    }
+    next
 }

@@ -42,10 +42,10 @@ impl Quiet {
     pub(crate) fn falls_silent_at(
         &self,
         silence: Duration,
-        oldest: Option<Instant>,
+        oldest: impl FnOnce() -> Option<Instant>,
     ) -> Option<Instant> {
         let since = self.since?;
-        let from = if self.is_silent { oldest?.max(since) } else { since };
+        let from = if self.is_silent { oldest()?.max(since) } else { since };
         Some(from + silence)
     }
 
@@ -83,16 +83,16 @@ mod tests {
     #[test]
     fn a_switch_is_silent_from_the_first_message_on_that_it_does_not_answer() {
         let mut quiet = Quiet::default();
-        assert_eq!(quiet.falls_silent_at(SILENCE, Some(at(0))), None, "it owes nothing");
+        assert_eq!(quiet.falls_silent_at(SILENCE, || Some(at(0))), None, "it owes nothing");
         quiet.expect(at(1));
         quiet.expect(at(4));
         assert_eq!(
             (quiet.lasts(at(4)), quiet.lasts(at(1))),
             (Duration::from_secs(3), Duration::ZERO)
         );
-        assert_eq!(quiet.falls_silent_at(SILENCE, None), Some(at(6)));
+        assert_eq!(quiet.falls_silent_at(SILENCE, || None), Some(at(6)));
         assert!(!quiet.heard(), "it is back before");
-        assert_eq!(quiet.falls_silent_at(SILENCE, None), None);
+        assert_eq!(quiet.falls_silent_at(SILENCE, || None), None);
     }
 
     #[test]
@@ -100,8 +100,8 @@ mod tests {
         let mut quiet = Quiet::default();
         quiet.expect(at(1));
         assert!(quiet.fall_silent() && !quiet.fall_silent(), "it is told once");
-        assert_eq!(quiet.falls_silent_at(SILENCE, None), None, "nothing is to fail");
-        assert_eq!(quiet.falls_silent_at(SILENCE, Some(at(4))), Some(at(9)));
+        assert_eq!(quiet.falls_silent_at(SILENCE, || None), None, "nothing is to fail");
+        assert_eq!(quiet.falls_silent_at(SILENCE, || Some(at(4))), Some(at(9)));
         let mut waiting = VecDeque::from([at(0), at(4), at(5)]);
         let mut overdue = |now| quiet.take_overdue(now, SILENCE, &mut waiting, |began| *began);
         assert_eq!(overdue(at(5)), []);

@@ -211,7 +211,7 @@ impl Reducer {
     /// When the switch has been silent for too long.
     pub(super) fn falls_silent_at(&self) -> Option<Instant> {
         let opens = self.generation.iter().filter_map(|generation| generation.open.front());
-        let oldest = self.waiting.front().into_iter().chain(opens).map(|open| open.began).min();
+        let oldest = || self.waiting.front().into_iter().chain(opens).map(|open| open.began).min();
         self.quiet.falls_silent_at(self.config.options.silence, oldest)
     }
 

@@ -166,7 +166,7 @@ impl Worker {
     /// When the switch has been silent for too long.
     pub(super) fn falls_silent_at(&self) -> Option<Instant> {
         let opens = self.term.iter().filter_map(|term| term.open.front());
-        let oldest = self.waiting.front().into_iter().chain(opens).map(|open| open.began).min();
+        let oldest = || self.waiting.front().into_iter().chain(opens).map(|open| open.began).min();
         self.quiet.falls_silent_at(self.config.options.silence, oldest)
     }
 

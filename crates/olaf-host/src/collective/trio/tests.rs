@@ -286,3 +286,35 @@ fn a_switch_that_never_answers_ends_what_waits() {
     let outcome = worker.poll_done().map(|done| done.outcome);
     assert_eq!(outcome, Some(Err(Failure::SwitchSilent)));
 }
+
+#[test]
+fn a_leave_is_repeated_until_the_term_has_ended() {
+    let mut worker = member();
+    worker.leave(START);
+    assert_eq!(sent(&mut worker, START).len(), 1);
+    assert_eq!(sent(&mut worker, START + Duration::from_millis(20)).len(), 1);
+    let (culprit, reason) = (1, Reason::Left);
+    let closed = Closed { job: JOB, term: TERM, culprit, generation: FIRST, mask: 0, reason };
+    recv(&mut worker, |buf| closed.emit(buf));
+    assert_eq!(worker.poll_timeout(), None, "the process may end");
+}
+
+#[test]
+fn a_term_that_nobody_ends_after_an_operation_was_given_up_is_left_for_another_one() {
+    let mut worker = member();
+    begin(&mut worker, Reduction::Sum, &[1.0]);
+    pieces(&mut worker, START);
+    worker.give_up(START, OperationId(0));
+    assert_eq!(done(&mut worker).map(|(outcome, _)| outcome), Some(Err(Failure::TimedOut)));
+    for ms in (0..200).step_by(20) {
+        let now = START + Duration::from_millis(ms);
+        worker.handle_timeout(now);
+        let all = sent(&mut worker, now);
+        let kind = |bytes: &Vec<u8>| TrioPacket::new_checked(bytes).expect("a message").kind();
+        let leaves = all.iter().filter(|bytes| kind(bytes) == Kind::Leave).count();
+        assert_eq!(leaves, 1, "after {ms} ms");
+        assert!(matches!(worker.standing(), Standing::In { .. }), "after {ms} ms");
+    }
+    worker.handle_timeout(START + Duration::from_millis(200));
+    assert!(matches!(worker.standing(), Standing::Joining { .. }));
+}
