@@ -2,6 +2,7 @@
 
 use crate::keys::{ConfigError, ms};
 use crate::party::Tenants;
+use crate::sums::SILENCE;
 use crate::time::BitsPerSecond;
 use core::time::Duration;
 use olaf_wire::atp::MAX_AGGREGATORS;
@@ -22,7 +23,7 @@ pub struct Config {
     /// Most jobs at once, counted for each server of theirs. 64.
     pub jobs: u32,
     /// A worker that is not heard for this time, in milliseconds, gets no parameter packets any more.
-    /// 1.5 s, three signs of life.
+    /// [`SILENCE`]: 1.5 s, three heartbeats.
     #[serde(rename = "silence_ms", with = "ms")]
     pub silence: Duration,
     /// Rate of the link towards the servers, bits of UDP payload per second. Off: the system's own
@@ -51,7 +52,7 @@ impl Default for Config {
             memory_bytes: 64 << 20,
             max_age: Duration::from_secs(1),
             jobs: 64,
-            silence: Duration::from_millis(1500),
+            silence: SILENCE,
             uplink: None,
             downlink: None,
             link_limit: 65_536,

@@ -120,6 +120,7 @@ impl Switch {
         }
         let here = contributors(job.lobby.others(join.session));
         if here.saturating_add(join.contributors) > job.workers {
+            // The generation would begin with more workers than the job has.
             return Outcome::Full;
         }
         let member = match job.lobby.get(join.session) {
@@ -308,8 +309,10 @@ impl Switch {
                 self.event(leave.job, SumEvent::WorkerLeft { rank, peer });
                 self.close(now, leave.job, Reason::Left, rank);
             }
+            // The leave comes again: the answer to the first one was lost.
             Some(_) => {}
             None if was_waiting => {}
+            // A session is no secret: a leave counts from the member's own address alone.
             None => return Verdict::Drop(DropReason::NotAMember),
         }
         Verdict::Absorb
@@ -323,6 +326,7 @@ impl Switch {
             return;
         };
         if current.end.is_some() {
+            // The first end counts: members have heard where it is.
             return;
         }
         if has_above {

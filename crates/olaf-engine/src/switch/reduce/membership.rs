@@ -117,6 +117,7 @@ impl Switch {
         let job = self.jobs.entry(id);
         let job = job.or_insert_with(|| Job::new(join.workers, join.deadline_us));
         if job.fixed == 0 && job.is_deserted(now, patience) {
+            // Nobody is left who asked for another one.
             job.deadline_us = join.deadline_us;
         }
         if job.fixed > 0 && wanted.is_some_and(|rank| rank >= job.fixed) {
@@ -124,6 +125,7 @@ impl Switch {
             return Err(WelcomeCode::Refused);
         }
         if job.is_elsewhere(now, session, from.peer, patience) {
+            // A session is no secret: who repeats it from another address must not get the place of a worker that lives.
             return Err(WelcomeCode::Waiting);
         }
         if let Some(current) = job.current.as_mut().filter(|current| current.end.is_none()) {
@@ -136,7 +138,9 @@ impl Switch {
             }
             let replaced = current.replaced_by(now, from.peer, wanted, patience);
             let end = match (job.fixed > 0, replaced) {
+                // All ranks have workers that live, and none of them is the one that it asks for.
                 (true, Replaced::Nobody) => return Err(WelcomeCode::Full),
+                // Its rank may be free when the other one falls silent.
                 (_, Replaced::StillAlive) => return Err(WelcomeCode::Waiting),
                 (true, Replaced::Dead(rank)) => {
                     let operation = current.first_incomplete();
@@ -161,6 +165,7 @@ impl Switch {
         let most = if job.fixed > 0 { job.fixed } else { MAX_RANKS };
         let most = tenant.max_workers.map_or(most, |workers| workers.min(most));
         if contributors(others.clone()).saturating_add(join.contributors) > most {
+            // The generation would begin with more workers than the job has, or than a bitmap can name.
             return Err(WelcomeCode::Full);
         }
         let wishes =
@@ -380,6 +385,7 @@ impl Switch {
         };
         let waited = job.lobby.leaves(address.session, from.peer);
         let Some(generation) = job.generation(address.generation) else {
+            // It was in no generation yet: nobody else waits for it.
             return if waited { Verdict::Absorb } else { Verdict::Drop(DropReason::NotAMember) };
         };
         if let Err(reason) = generation.hear(now, from, &address) {
@@ -408,6 +414,7 @@ impl Switch {
         let Some(rank) = current.rank_of(address.session) else { return };
         let member = &mut current.members[rank as usize];
         if current.number == address.generation || member.peer != from.peer || member.has_left {
+            // The caller takes this leave, or it is another's, or it comes again.
             return;
         }
         member.has_left = true;

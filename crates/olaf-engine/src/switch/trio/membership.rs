@@ -68,6 +68,7 @@ impl Switch {
         job.workers = hello.workers;
         if !self.config.agree(job.timeout_ms, hello.timeout_ms) {
             if job.has_others(now, from.peer, patience) {
+                // One worker must not change when the others' blocks age out.
                 return Ok(self.turn_away(now, from, &hello, WelcomeCode::Refused));
             }
             job.timeout_ms = hello.timeout_ms;
@@ -121,6 +122,7 @@ impl Switch {
                 }
                 return false;
             }
+            // It has given an operation of this term up.
             self.close(now, hello.job, Reason::Left, Some(source));
             return true;
         }
@@ -151,6 +153,7 @@ impl Switch {
         });
         let others = contributors(job.lobby.others(hello.session));
         if others.saturating_add(candidate.contributors) > job.workers.into() {
+            // The term would begin with more workers than the job has.
             self.turn_away(now, from, hello, WelcomeCode::Full);
             return;
         }
@@ -242,6 +245,7 @@ impl Switch {
             return Ok(Verdict::Drop(DropReason::WrongSender));
         }
         let Some(term) = job.term.as_mut().filter(|term| term.number == leave.term) else {
+            // It was in no term yet, or the next one has begun without it: nobody waits for it.
             return Ok(Verdict::Absorb);
         };
         let member = term.members.iter_mut().find(|(_, one)| one.session == leave.session);
@@ -254,6 +258,7 @@ impl Switch {
         let source = *source;
         member.has_left |= leave.reason == Reason::Left;
         if let Some(closed) = term.closed {
+            // The leave comes again: the Closed that confirms it was lost.
             self.out.tell(now, from.peer, Message::Closed(closed));
             return Ok(Verdict::Absorb);
         }
