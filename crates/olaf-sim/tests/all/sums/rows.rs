@@ -52,7 +52,6 @@ const TODAY: &[(&str, Row, &str)] = &[
     // Its server does not see who waits at a switch.
     ("atp", Row::Silence, "ends when silent"),
     ("atp", Row::Leaves, "is lost now and then though half of all datagrams are lost"),
-    ("atp", Row::AllLeft, "after 30 x silence"),
 ];
 
 /// What the note decides.

@@ -4,6 +4,7 @@ use core::time::Duration;
 use olaf_engine::BitsPerSecond;
 use olaf_engine::keys::{ConfigError, ms, named};
 use olaf_engine::party::Tenants;
+use olaf_engine::sums::SILENCE;
 use olaf_engine::switch::NonFinite;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +22,8 @@ pub struct ServerConfig {
     /// Fragments that a worker may be ahead of its first unanswered one. The memory may allow fewer.
     /// 8,192.
     pub window: u16,
-    /// A worker that is not heard for this time, in milliseconds, is dead. 1.5 s, three signs of life.
+    /// A worker that is not heard for this time, in milliseconds, is dead. [`SILENCE`]: 1.5 s, three
+    /// heartbeats.
     #[serde(rename = "silence_ms", with = "ms")]
     pub silence: Duration,
     /// A parameter packet is not sent again before this time, in milliseconds, unless a worker asks
@@ -53,7 +55,7 @@ impl Default for ServerConfig {
             jobs: 8,
             memory_bytes: 1 << 30,
             window: 8192,
-            silence: Duration::from_millis(1500),
+            silence: SILENCE,
             repeat: Duration::from_millis(1),
             settle: Duration::from_millis(100),
             non_finite: NonFinite::Pass,

@@ -8,9 +8,9 @@ use crate::collective::atp::topology::Topology;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::time::Duration;
 use olaf_engine::party::{Draws, Moved};
 use olaf_engine::sums::operations;
+use olaf_engine::sums::{Dead, Held, Patience, Presence};
 use olaf_engine::{Instant, PeerId, Session};
 use olaf_wire::atp::{ANY, Join};
 use olaf_wire::operations_after;
@@ -29,6 +29,8 @@ pub(super) struct Member {
     pub(super) values: u16,
     pub(super) window: u16,
     pub(super) heard: Instant,
+    /// It has not joined since it left.
+    pub(super) has_left: bool,
     pub(super) sent_at_us: u32,
     /// The count of its program's operations, as it says; none: it was in no generation.
     pub(super) operations: Option<u32>,
@@ -45,9 +47,17 @@ impl Member {
             values: join.values,
             window: join.window,
             heard: now,
+            has_left: false,
             sent_at_us: join.sent_at_us,
             operations: if join.operations == ANY { None } else { Some(join.operations) },
         }
+    }
+}
+
+impl Member {
+    /// The worker, as far as its life goes.
+    pub(super) const fn presence(&self) -> Presence {
+        Presence { heard: self.heard, has_left: self.has_left }
     }
 }
 
@@ -190,9 +200,10 @@ impl Generation {
         }
     }
 
-    /// The rank of a member that is silent.
-    pub(super) fn dead(&self, now: Instant, silence: Duration) -> Option<usize> {
-        self.members.iter().position(|member| now.since(member.heard) >= silence)
+    /// The first member that is dead. The server does not see who waits at a switch: it takes all for waited for.
+    pub(super) fn dead(&self, now: Instant, patience: Patience) -> Option<Dead<usize>> {
+        let members = self.members.iter().map(Member::presence).enumerate();
+        patience.dead(now, members, true, |_| false)
     }
 }
 
@@ -232,10 +243,22 @@ impl Job {
             == (join.workers, join.servers, bits(join.scale))
     }
 
-    /// Returns true if nobody has been heard for that time.
-    pub(super) fn is_deserted(&self, now: Instant, time: Duration) -> bool {
-        let members = self.current.iter().flat_map(|current| &current.members);
-        members.chain(self.lobby.values()).all(|member| now.since(member.heard) >= time)
+    /// The members of the newest generation, as far as their lives go.
+    pub(super) fn members(&self) -> impl Iterator<Item = Presence> + Clone {
+        self.current.iter().flat_map(|current| current.members.iter().map(Member::presence))
+    }
+
+    /// Returns true if nobody takes part or waits.
+    pub(super) fn is_deserted(&self, now: Instant, patience: Patience) -> bool {
+        let waiting = self.lobby.values().map(Member::presence);
+        patience.is_deserted(now, self.members().chain(waiting))
+    }
+
+    /// The job as the door looks at it.
+    pub(super) fn held(&self, of: (u16, u8), now: Instant, patience: Patience) -> Held<(u16, u8)> {
+        let waiting = || self.lobby.values().map(|member| member.peer).collect();
+        let unbegun = self.current.is_none().then(waiting);
+        Held { id: of, is_deserted: self.is_deserted(now, patience), unbegun }
     }
 
     /// The count of operations of the program that is the furthest; none: no candidate's program has begun any.

@@ -1,12 +1,11 @@
-//! Who takes part: joins, good-byes, silence, and the beginning and the end of generations.
+//! Who takes part: joins, leaves, silence, and the beginning and the end of generations.
 
 use super::AtpServer;
 use super::job::{End, Generation, Job, Member};
 use crate::collective::atp::factors::Factors;
 use alloc::vec::Vec;
-use olaf_engine::party::GONE;
-use olaf_engine::sums::{Evicted, Held, evicted};
-use olaf_engine::{Instant, JobId, PeerId, Receivers, Refused, SumEvent};
+use olaf_engine::sums::{Entry, Evicted, Fit, Knock, Look, Step};
+use olaf_engine::{Instant, JobId, PeerId, Receivers, Refused, SumEvent, Verdict};
 use olaf_wire::atp::offsets::{SHORT_LEVELS, TENSOR_BITS, VALUE, upper};
 use olaf_wire::atp::{ANY, AtpPacket, Closed, Join, LEVELS, Leave, Welcome};
 use olaf_wire::reduce::{Reason, WelcomeCode};
@@ -31,17 +30,34 @@ impl AtpServer {
     ) -> Result<(), Refused> {
         let join = Join::parse(packet).map_err(Refused::Malformed)?;
         self.counts.joins += 1;
-        if !self.cookies.proves(now, peer, join.nonce) {
-            // Parameters go to members: nobody makes a member of another's address.
-            let nonce = self.cookies.asked(now, peer);
-            let asked = Welcome { nonce, ..Welcome::without_place(&join, WelcomeCode::Waiting) };
-            self.send(now, Receivers::One(peer), |buf| asked.emit(buf));
-            return if join.nonce == 0 { Ok(()) } else { Err(Refused::NotProven) };
-        }
         let of = (join.job, join.server);
-        // A peer may be a switch with any number of the job's workers behind it.
-        if !self.senders.takes(now, of, peer, join.workers) {
-            return Err(Refused::TooOften);
+        let patience = self.patience;
+        let knock = Knock {
+            id: of,
+            job: JobId(join.job.into()),
+            peer,
+            nonce: join.nonce,
+            // A peer may be a switch with any number of the job's workers behind it.
+            behind: join.workers,
+            workers: join.workers,
+            fit: self.fit(now, &join),
+        };
+        let held = self.jobs.iter().map(|(of, job)| job.held(*of, now, patience));
+        match self.door.enter(now, &knock, held) {
+            Entry::ProveFirst { nonce, verdict } => {
+                let answer = Welcome::without_place(&join, WelcomeCode::Waiting);
+                let answer = Welcome { nonce, ..answer };
+                self.send(now, Receivers::One(peer), |buf| answer.emit(buf));
+                return if verdict == Verdict::Absorb { Ok(()) } else { Err(Refused::NotProven) };
+            }
+            Entry::TooOften => return Err(Refused::TooOften),
+            Entry::Refused => return Err(self.turn_away(now, peer, &join, WelcomeCode::Refused)),
+            Entry::Full => return Err(self.turn_away(now, peer, &join, WelcomeCode::Full)),
+            Entry::Come { evicted, .. } => {
+                if let Some(evicted) = evicted {
+                    self.evict(evicted);
+                }
+            }
         }
         match self.admit(now, peer, &join) {
             Ok(()) => self.begin(now, of),
@@ -53,37 +69,35 @@ impl AtpServer {
                 }
                 self.tell_closed(now, of, &[peer], life, end);
             }
-            Err(Answer::Code(code)) => {
-                self.answer(now, peer, &join, code);
-                if code.is_refusal() {
-                    self.event(of.0, SumEvent::WorkerRefused { peer, code });
-                    return Err(Refused::NotAdmitted(code));
-                }
+            Err(Answer::Code(code)) if code.is_refusal() => {
+                return Err(self.turn_away(now, peer, &join, code));
             }
+            Err(Answer::Code(code)) => self.answer(now, peer, &join, code),
         }
         Ok(())
+    }
+
+    /// How a join fits its job.
+    fn fit(&self, now: Instant, join: &Join) -> Fit {
+        match self.jobs.get(&(join.job, join.server)) {
+            None => Fit::New,
+            Some(job) if job.agrees(join) => Fit::Agrees,
+            Some(job) => Fit::Contradicts { is_deserted: job.is_deserted(now, self.patience) },
+        }
+    }
+
+    /// Answers a join that is refused.
+    fn turn_away(&mut self, now: Instant, peer: PeerId, join: &Join, code: WelcomeCode) -> Refused {
+        self.answer(now, peer, join, code);
+        self.event(join.job, SumEvent::WorkerRefused { peer, code });
+        Refused::NotAdmitted(code)
     }
 
     /// Lets a worker into the lobby of its job; `Ok`: the lobby is complete.
     fn admit(&mut self, now: Instant, peer: PeerId, join: &Join) -> Result<(), Answer> {
         let of = (join.job, join.server);
-        let tenant = self.config.tenants.of(JobId(join.job.into()));
-        let tenant = tenant.ok_or(Answer::Code(WelcomeCode::Refused))?;
-        if !tenant.takes_workers(join.workers as usize) {
-            return Err(Answer::Code(WelcomeCode::Full));
-        }
-        let silence = self.config.silence;
-        let is_over = |job: &Job| job.is_deserted(now, silence);
-        if self.jobs.get(&of).is_some_and(|job| !job.agrees(join) && is_over(job)) {
-            self.jobs.remove(&of);
-        }
-        if !self.jobs.contains_key(&of) && !self.has_room_for_a_job(now, peer) {
-            return Err(Answer::Code(WelcomeCode::Full));
-        }
+        let patience = self.patience;
         let job = self.jobs.entry(of).or_insert_with(|| Job::new(join));
-        if !job.agrees(join) {
-            return Err(Answer::Code(WelcomeCode::Refused));
-        }
         let mut closes = None;
         if let Some(current) = &mut job.current {
             let member = current.rank_of(join.session);
@@ -111,7 +125,7 @@ impl AtpServer {
                     return Err(Answer::Closed(join.generation, UNKNOWN));
                 }
                 None if current.end.is_none() => {
-                    let is_alive = |member: &Member| now.since(member.heard) < silence;
+                    let is_alive = |member: &Member| !patience.is_silent(now, member.heard);
                     if current.members.iter().all(is_alive) {
                         // It takes the place of a member that is silent, not of one that is alive.
                         return Err(Answer::Code(WelcomeCode::Waiting));
@@ -126,7 +140,7 @@ impl AtpServer {
             self.close(now, of, Reason::Left, Some(rank));
         }
         let job = self.jobs.get_mut(&of).expect("it has just been there");
-        job.lobby.retain(|_, member| now.since(member.heard) < silence);
+        job.lobby.retain(|_, member| !patience.is_silent(now, member.heard));
         if job.is_taken(join.session, join.rank) {
             return Err(Answer::Code(WelcomeCode::Waiting));
         }
@@ -139,23 +153,11 @@ impl AtpServer {
         if is_complete && !is_open { Ok(()) } else { Err(Answer::Code(WelcomeCode::Waiting)) }
     }
 
-    /// Returns true if one more job may come to be; another one may be evicted for it.
-    fn has_room_for_a_job(&mut self, now: Instant, peer: PeerId) -> bool {
-        if self.jobs.len() < self.config.jobs as usize {
-            return true;
-        }
-        let silence = self.config.silence;
-        let peers = |job: &Job| job.lobby.values().map(|member| member.peer).collect();
-        let held = self.jobs.iter().map(|(of, job)| Held {
-            id: *of,
-            is_deserted: job.is_deserted(now, silence),
-            unbegun: job.current.is_none().then(|| peers(job)),
-        });
-        let Some(Evicted { id, turned_away }) = evicted(peer, held) else { return false };
-        self.jobs.remove(&id);
+    /// A job gives its place, or its name, to another one.
+    fn evict(&mut self, evicted: Evicted<(u16, u8)>) {
+        self.jobs.remove(&evicted.id);
         let full = Refused::NotAdmitted(WelcomeCode::Full);
-        *self.counts.refused.entry(full.name()).or_default() += turned_away as u64;
-        true
+        *self.counts.refused.entry(full.name()).or_default() += evicted.turned_away as u64;
     }
 
     /// Begins a generation of the workers in the lobby.
@@ -217,7 +219,7 @@ impl AtpServer {
         self.send(now, Receivers::One(peer), |buf| welcome.emit(buf));
     }
 
-    /// A good-bye. A session is no secret, so it counts from where the worker's joins come alone: from the
+    /// A worker leaves. A session is no secret, so a leave counts from where the worker's joins come alone: from the
     /// worker itself, or from the switch before the server, which has looked at the worker's address.
     pub(super) fn handle_leave(
         &mut self,
@@ -228,16 +230,21 @@ impl AtpServer {
         let leave = Leave::parse(packet).map_err(Refused::Malformed)?;
         let of = (leave.job, leave.server);
         let job = self.jobs.get_mut(&of).ok_or(Refused::UnknownJob)?;
-        let open = job.current.as_ref().filter(|current| current.end.is_none());
-        let seat = open.and_then(|open| {
-            let rank = open.rank_of(leave.session)?;
-            Some((rank, open.members[rank].peer))
+        let current = job.current.as_mut();
+        let seat = current.and_then(|current| {
+            let rank = current.rank_of(leave.session)?;
+            // A leave that comes again says nothing new.
+            Some((rank, &mut current.members[rank])).filter(|(_, member)| !member.has_left)
         });
         let waits = job.lobby.get(&leave.session).map(|member| member.peer);
         if seat.is_none() && waits.is_none() {
             return Err(Refused::UnknownWorker);
         }
-        let rank = seat.filter(|(_, at)| *at == peer).map(|(rank, _)| rank);
+        let seat = seat.filter(|(_, member)| member.peer == peer);
+        let rank = seat.map(|(rank, member)| {
+            member.has_left = true;
+            rank
+        });
         let waited = waits == Some(peer);
         if rank.is_none() && !waited {
             return Err(Refused::UnknownPeer);
@@ -314,19 +321,24 @@ impl AtpServer {
 
     /// Looks for silent workers and deserted jobs, and seats workers anew that have moved.
     pub(super) fn check(&mut self, now: Instant) {
-        let silence = self.config.silence;
+        let patience = self.patience;
         let jobs: Vec<(u16, u8)> = self.jobs.keys().copied().collect();
         for of in jobs {
             let Some(job) = self.jobs.get_mut(&of) else { continue };
-            if job.is_deserted(now, silence * GONE) {
-                self.jobs.remove(&of);
-                continue;
-            }
-            job.lobby.retain(|_, member| now.since(member.heard) < silence);
-            let open = job.current.as_mut().filter(|current| current.end.is_none());
-            let dead = open.and_then(|current| current.dead(now, silence));
-            if dead.is_some() {
-                self.close(now, of, Reason::Dead, dead);
+            job.lobby.retain(|_, member| !patience.is_silent(now, member.heard));
+            let open = job.current.as_ref().filter(|current| current.end.is_none());
+            let look = Look {
+                lobby_is_empty: job.lobby.is_empty(),
+                // Nobody is above a server.
+                may_go: true,
+                dead: open.and_then(|current| current.dead(now, patience)),
+            };
+            match patience.step(now, look, job.members()) {
+                Step::Stay => {}
+                Step::Close(dead) => self.close(now, of, dead.reason, Some(dead.rank)),
+                Step::Forget => {
+                    self.jobs.remove(&of);
+                }
             }
             self.settle(now, of);
         }

@@ -19,8 +19,9 @@ use olaf_engine::event::Log;
 use olaf_engine::keys::ConfigError;
 use olaf_engine::link::pacer::Pacer;
 use olaf_engine::link::{Datagram, Link};
-use olaf_engine::party::{Chance, Cookies, Joins, LOOKS};
+use olaf_engine::party::Chance;
 use olaf_engine::report::{self, Report};
+use olaf_engine::sums::{Door, Patience};
 use olaf_engine::{
     Engine, Event, Instant, PeerId, PortId, Receivers, Refused, Source, TrafficClass, Transmit,
     Verdict, Why,
@@ -51,8 +52,8 @@ pub struct AtpServer {
     /// By job, and by the server's index in the job.
     jobs: BTreeMap<(u16, u8), Job>,
     next_generation: u16,
-    cookies: Cookies,
-    senders: Joins<(u16, u8)>,
+    door: Door<(u16, u8)>,
+    patience: Patience,
     link: Link<Waiting>,
     events: Log,
     counts: Counts,
@@ -69,12 +70,12 @@ impl AtpServer {
         let config = config.check()?;
         Ok(Self {
             link: Link::new(Pacer::at(config.link)).with_datagrams(config.link_limit),
+            door: Door::new(config.tenants.clone(), config.jobs),
+            patience: Patience::new(config.silence),
             config,
             topology: Topology::default(),
             jobs: BTreeMap::new(),
             next_generation: epoch.max(1),
-            cookies: Cookies::default(),
-            senders: Joins::default(),
             events: Log::default(),
             counts: Counts::default(),
             next_check: Instant(0),
@@ -84,7 +85,7 @@ impl AtpServer {
     /// Demands that workers and switches prove their addresses: needed where a sender can write any address
     /// into its datagrams, and no keys prove it.
     pub fn demand_proofs(&mut self, mut chance: Chance) {
-        self.cookies.demand(&mut chance);
+        self.door.demand_proofs(&mut chance);
     }
 
     /// Checks the workers of generations to come against this topology, and gives ranks by it.
@@ -133,7 +134,7 @@ impl AtpServer {
 
 impl Engine for AtpServer {
     fn comes_from(&mut self, address: olaf_engine::engine::Place) {
-        self.cookies.comes_from(address);
+        self.door.comes_from(address);
     }
 
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
@@ -165,7 +166,7 @@ impl Engine for AtpServer {
         self.events.at(now);
         if now >= self.next_check {
             self.check(now);
-            self.next_check = now + (self.config.silence / LOOKS).min(self.config.settle);
+            self.next_check = self.patience.next_look(now).min(now + self.config.settle);
         }
     }
 
