@@ -57,6 +57,18 @@ fn what_the_server_s_former_life_still_had_on_the_way_is_refused() {
     pair.goes_on();
 }
 
+/// A switch is pointed at a second server, and later back at the first one, which has gone on.
+#[test]
+fn a_server_that_comes_back_after_another_one_is_believed_again() {
+    let mut pair = Pair::joined(plain(Limits::default()));
+    let mut other = Server::new(plain(Limits::default()), EPOCH + 1).unwrap();
+    for _ in 0..4 {
+        core::mem::swap(&mut pair.server, &mut other);
+        pair.run(700);
+        pair.goes_on();
+    }
+}
+
 #[test]
 fn who_is_not_in_the_list_of_switches_stands_for_nobody() {
     let mut pair = Pair::joined(plain(Limits::default()));

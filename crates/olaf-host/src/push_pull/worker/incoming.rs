@@ -22,10 +22,17 @@ impl Worker {
         if welcome.address.worker == WorkerId::ALL {
             return Err(Refused::NotForMe);
         }
+        let asked = self.joins.asked_at(welcome.echoed_sent_at_ns);
         if welcome.epoch != self.server.epoch() && self.models.is_old_epoch(welcome.epoch) {
-            return Err(Refused::OldEpoch);
+            // It may have been on its way for long. But an incarnation that answers what was asked after its successor was
+            // heard is there again: a switch was pointed at another server, and back.
+            let is_later = welcome.echoed_sent_at_ns > self.models.renewed_at().0;
+            if asked.is_none() || !is_later {
+                return Err(Refused::OldEpoch);
+            }
+            self.models.is_back();
         }
-        let Some(version_seen) = self.joins.asked_at(welcome.echoed_sent_at_ns) else {
+        let Some(version_seen) = asked else {
             return self.unasked(now, &welcome);
         };
         self.heard_switch(now, welcome.switch_epoch);
@@ -284,7 +291,7 @@ impl Worker {
             Sign::Back => self.events.push_back(WorkerEvent::ServerBack),
             Sign::Restarted => {
                 self.transmission.forget();
-                self.models.new_epoch(before);
+                self.models.new_epoch(now, before);
                 self.outbox.give_up();
                 self.join_at(now);
                 self.events.push_back(WorkerEvent::ServerRestarted);

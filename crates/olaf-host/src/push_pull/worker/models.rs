@@ -25,8 +25,9 @@ pub(super) struct Models {
     newest: Option<Model>,
     first: Option<Assembly>,
     next: Option<Assembly>,
-    /// The server's life before this one.
+    /// The server's incarnation before this one, and when this one was heard first.
     old_epoch: u32,
+    renewed_at: Instant,
     newest_seen: u32,
     pub(super) completed: u64,
     pub(super) missed: u64,
@@ -68,9 +69,14 @@ impl Models {
         self.old_epoch != 0 && self.old_epoch == epoch
     }
 
-    /// The server began a new life: what was on its way from the old one never comes.
-    pub(super) fn new_epoch(&mut self, old: u32) {
-        self.old_epoch = old;
+    /// When the server's present incarnation was heard first; 0 for its first.
+    pub(super) const fn renewed_at(&self) -> Instant {
+        self.renewed_at
+    }
+
+    /// The server began a new incarnation: what was on its way from the old one never comes.
+    pub(super) fn new_epoch(&mut self, now: Instant, old: u32) {
+        (self.old_epoch, self.renewed_at) = (old, now);
         self.missed += u64::from(self.first.is_some()) + u64::from(self.next.is_some());
         (self.first, self.next) = (None, None);
         self.missed += self.held.len() as u64;
@@ -78,7 +84,7 @@ impl Models {
         self.accepted = 0;
     }
 
-    /// The server is in its life of before again: a switch said otherwise.
+    /// The server is in its incarnation of before again: a switch said otherwise, or sent to another server meanwhile.
     pub(super) fn is_back(&mut self) {
         self.old_epoch = 0;
     }
