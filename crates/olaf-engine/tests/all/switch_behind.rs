@@ -339,6 +339,25 @@ fn two_switches_that_have_each_other_above_refuse_and_tell_it() {
     assert_eq!(welcomes(sw.up()), [(SERVER.0, WelcomeCode::Loop, WorkerId(70)); 3]);
 }
 
+/// Another program took the server's port, and sends back what it gets.
+#[test]
+fn a_join_that_comes_back_as_it_left_is_no_answer() {
+    let mut sw = Bench::new(Config::default());
+    assert_eq!(sw.joins_through(W1, 0, 5), Verdict::Absorb);
+    let sent = sw.up();
+    let [(_, Out::Join(sent))] = sent.as_slice() else { panic!("{sent:?}") };
+    let mut buf = vec![0; 100];
+    let len = sent.emit(&mut buf);
+    let from_above = Source::new(PortId::UPLINK, SERVER);
+    let ignored = Verdict::Drop(DropReason::WrongDirection);
+    assert_eq!(sw.recv(from_above, &buf[..len]), ignored);
+    assert!(sw.up().is_empty());
+    assert!(sw.welcomes_by_worker().is_empty(), "its worker is not refused");
+    // A switch above would have counted itself.
+    let len = Join { hops: sent.hops + 1, ..*sent }.emit(&mut buf);
+    assert_eq!(sw.recv(from_above, &buf[..len]), REFUSED_LOOP);
+}
+
 #[test]
 fn a_join_that_comes_round_is_stopped_where_it_was_first() {
     let mut sw = Bench::new(Config::default());

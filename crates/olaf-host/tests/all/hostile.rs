@@ -72,6 +72,22 @@ impl Pair {
         }
     }
 
+    /// The worker's next join, as an eavesdropper sees it. It does not arrive.
+    pub(crate) fn next_join(&mut self) -> Join {
+        let mut buf = vec![0; 65_536];
+        for _ in 0..5000 {
+            self.now = self.now + Duration::from_millis(1);
+            self.worker.handle_timeout(self.now);
+            while let Some(sent) = self.worker.poll_transmit(self.now, PortId(0), &mut buf) {
+                let packet = Packet::new_checked(&buf[..sent.len]).unwrap();
+                if packet.kind() == Kind::Join {
+                    return Join::parse(&packet).unwrap();
+                }
+            }
+        }
+        panic!("the worker does not ask");
+    }
+
     pub(crate) fn gives_worker(
         &mut self,
         emit: impl FnOnce(&mut [u8]) -> usize,

@@ -4,6 +4,7 @@ use crate::hostile::{EPOCH, JOB, Pair, plain, taken};
 use olaf_engine::party::Limits;
 use olaf_engine::{Engine, Event, PeerId, Source};
 use olaf_host::push_pull::server::Aggregate;
+use olaf_host::push_pull::worker::Standing;
 use olaf_host::{Refused, Server};
 use olaf_wire::{Answer, JobId, Join, Leave, Welcome, WelcomeCode};
 use std::time::Duration;
@@ -66,6 +67,22 @@ fn a_server_that_comes_back_after_another_one_is_believed_again() {
         core::mem::swap(&mut pair.server, &mut other);
         pair.run(700);
         pair.goes_on();
+    }
+}
+
+/// Without keys, anybody who sees a join can echo it in a welcome of his own.
+#[test]
+fn a_forged_welcome_or_refusal_that_echoes_a_join_ends_nothing_for_ever() {
+    for code in [WelcomeCode::Welcome, WelcomeCode::Loop, WelcomeCode::WrongModelSize] {
+        for epoch in [EPOCH, EPOCH + 7] {
+            let mut pair = Pair::joined(plain(Limits::default()));
+            let seen = pair.next_join();
+            let forged = Welcome { code, epoch, ..olaf_samples::welcome(&seen) };
+            let _ = pair.gives_worker(|buf| forged.emit(buf));
+            pair.run(3000);
+            assert_eq!(pair.worker.standing(), Standing::Joined, "{code:?} {epoch}");
+            pair.goes_on();
+        }
     }
 }
 

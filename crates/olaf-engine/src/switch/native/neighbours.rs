@@ -116,7 +116,8 @@ impl Switch {
         }
     }
 
-    /// A join that came from the servers' side: the party above has this switch above itself.
+    /// A join that came from the servers' side: the party above has this switch above itself. Or it is this switch's own join as
+    /// it left: another program has the server's port, and sends back what it gets. That is no answer of a server, and counts as silence.
     pub(super) fn handle_join_from_above(
         &mut self,
         now: Instant,
@@ -124,9 +125,17 @@ impl Switch {
         packet: &Packet<'_>,
     ) -> Verdict {
         match Join::parse(packet) {
+            Ok(join) if self.is_reflected(&join) => Verdict::Drop(DropReason::WrongDirection),
             Ok(join) => self.refuse_loop(now, from.peer, from.into(), &join),
             Err(refusal) => Verdict::Drop(DropReason::Malformed(refusal)),
         }
+    }
+
+    /// Returns true if a join is as this switch has sent it up. Each switch of a circle would have counted itself.
+    fn is_reflected(&self, join: &Join) -> bool {
+        let Address { job, worker, session, .. } = join.address;
+        let member = self.jobs.get(&job).and_then(|job| job.members.get(&worker));
+        member.is_some_and(|member| member.session == session && join.hops == member.joined.1 + 1)
     }
 
     /// Refuses a join that goes in a circle. An event names the neighbour that it came back from.

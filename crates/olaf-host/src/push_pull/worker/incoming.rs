@@ -11,6 +11,9 @@ use olaf_wire::{
     Address, Answer, Kind, Notice, Packet, QueueStatus, Welcome, WelcomeCode, WorkerId,
 };
 
+/// Between two joins of a worker that was turned away for a reason that does not pass by itself.
+pub(super) const REFUSED_AGAIN: Duration = Duration::from_secs(2);
+
 impl Worker {
     pub(super) fn handle_welcome(
         &mut self,
@@ -70,8 +73,9 @@ impl Worker {
             self.ask_for_proof(now);
         }
         self.heard_server(now, welcome.epoch);
-        if matches!(self.standing, Standing::TurnedAway(code) if code.may_pass()) {
-            // It has passed: this one is no refusal.
+        if matches!(self.standing, Standing::TurnedAway(_)) {
+            // It has passed, or was forged: this one is no refusal.
+            self.path.refused = None;
             self.standing = Standing::Joining;
         }
         self.rule = welcome.rule.or(self.rule);
@@ -254,8 +258,8 @@ impl Worker {
             self.events.push_back(WorkerEvent::TurnedAway(code));
         }
         self.standing = Standing::TurnedAway(code);
-        // An id in use may be this worker's own earlier life, which is forgotten soon; a model of
-        // another size stays one.
+        // An id in use may be this worker's own earlier incarnation, which is forgotten soon; a model of
+        // another size stays one. But anybody who sees a join can forge its refusal: no refusal ends the asking.
         if code.may_pass() {
             let at = now + self.config.keepalive;
             if self.path.is_searching() {
@@ -265,7 +269,7 @@ impl Worker {
             }
         } else {
             self.path.stop();
-            self.next_join = None;
+            self.next_join = Some(now + REFUSED_AGAIN);
         }
     }
 
