@@ -67,6 +67,7 @@ impl Level {
             | "datagram_too_large"
             | "other_version"
             | "checkpoint_skipped"
+            | "checkpoint_not_locked"
             | "suppressed" => Self::Warning,
             _ => Self::Info,
         }

@@ -21,6 +21,7 @@ _SENTENCES = {
     "anew, and the file then gets another name",
     "save_failed": "{file} could not be written: {reason}",
     "checkpoint_failed": "job {job}: {file} could not be written: {reason}",
+    "checkpoint_not_locked": "{file} has no lock against a second server: {reason}",
     "checkpoint_set_aside": "the previous {file} is kept as {kept_as}",
     "checkpoint_skipped": "job {job}: not saved to {file}: {reason}",
     "worker_joined": "worker {worker} of cluster {cluster} joined job {job} from {address}",

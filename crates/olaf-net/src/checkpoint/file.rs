@@ -100,7 +100,7 @@ pub(crate) fn taken(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()

@@ -1,5 +1,6 @@
 //! Writes checkpoints now and then, in a thread of its own: the server only hands over a snapshot.
 
+use super::hold::Hold;
 use super::{Files, file};
 use crate::clock;
 use crate::error::StartError;
@@ -75,13 +76,21 @@ impl Keeper {
         fresh: bool,
         brain: &mut Brain,
     ) -> Result<Self, StartError> {
-        let told = if fresh { files.set_aside()? } else { files.restore(brain)? };
+        let hold = Hold::take(&files.whole(), brain.incarnation())?;
+        let mut told = if fresh { files.set_aside()? } else { files.restore(brain)? };
+        if let Some(reason) = &hold.missing {
+            let file = files.whole().display().to_string();
+            told.push(json!({"event": "checkpoint_not_locked", "file": file, "reason": reason}));
+        }
         brain.forget_saved_jobs_only();
         let (work, works) = mpsc::channel();
         let (dones, done) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("olaf-checkpoint".into())
-            .spawn(move || write_all(&works, &dones))
+            .spawn(move || {
+                write_all(&works, &dones);
+                drop(hold); // nothing is written without it
+            })
             .map_err(|error| StartError::System("cannot start a thread".into(), error))?;
         Ok(Self {
             only: brain.revisions().next().map(|(job, _)| job),

@@ -1,6 +1,7 @@
 //! Checkpoints on disk: when they are written, by which thread, and which one is taken up.
 
 mod file;
+mod hold;
 mod keeper;
 mod npy;
 
@@ -53,6 +54,11 @@ impl Files {
     /// Returns true if each job has a file of its own.
     fn is_for_many(&self) -> bool {
         self.name.contains(JOB)
+    }
+
+    /// Whose lock stands for all of them.
+    fn whole(&self) -> PathBuf {
+        self.folder.join(&self.name)
     }
 
     fn of(&self, job: u32) -> PathBuf {

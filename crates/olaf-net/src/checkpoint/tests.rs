@@ -255,6 +255,30 @@ fn the_trial_of_a_folder_leaves_a_half_written_file_alone() {
 }
 
 #[test]
+fn a_second_server_does_not_get_the_file_and_hears_whose_it_is() {
+    let folder = Folder::new();
+    let path = folder.file("c.npz");
+    write(&path, &state(3));
+    let every = Duration::from_secs(3600);
+    let keeper = |brain: &mut Brain| {
+        let files = Files::new(path.to_str().expect("a plain name")).expect("a name");
+        Keeper::new(files, every, false, brain)
+    };
+    let mut first = brain();
+    let mut held = keeper(&mut first).expect("a file that is free");
+    let bytes = fs::read(&path).expect("a checkpoint");
+    let Err(StartError::Config(why)) = keeper(&mut brain()) else { panic!("two servers") };
+    let owner = format!("process {} on ", std::process::id());
+    assert!(why.contains("belongs to another server") && why.contains(&owner), "{why}");
+    assert!(why.contains(&format!("incarnation {}", first.incarnation())), "{why}");
+    assert_eq!(fs::read(&path).expect("a checkpoint"), bytes, "it has not touched it");
+    held.finish_without_last_word();
+    drop(held);
+    // Once the first one has ended, the next one has it.
+    keeper(&mut brain()).expect("a file that is free again");
+}
+
+#[test]
 fn a_file_of_an_orderly_end_is_the_last_word_only_until_a_server_takes_it_up() {
     let folder = Folder::new();
     let path = folder.file("job.npz");

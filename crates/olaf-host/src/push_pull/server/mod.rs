@@ -106,6 +106,12 @@ pub struct Server {
 }
 
 impl Server {
+    /// The number of this incarnation: the epoch that it was made with.
+    #[must_use]
+    pub const fn incarnation(&self) -> u32 {
+        self.epoch
+    }
+
     /// A server without jobs. `epoch` names this life of it: draw it at random.
     ///
     /// # Errors
