@@ -12,7 +12,7 @@ use olaf_wire::{
 };
 
 /// Between two joins of a worker that was turned away for a reason that does not pass by itself.
-pub(super) const REFUSED_AGAIN: Duration = Duration::from_secs(2);
+const REFUSED_AGAIN: Duration = Duration::from_secs(2);
 
 impl Worker {
     pub(super) fn handle_welcome(

@@ -6,7 +6,6 @@
 //! the question comes before the join; later workers only see whether the job's cut fits their
 //! path.
 
-use super::incoming::REFUSED_AGAIN;
 use super::{Standing, Worker};
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -332,7 +331,7 @@ impl Worker {
         let proven = self.path.proven;
         match self.path.state {
             State::Searching => match self.path.needed {
-                Some(needed) if needed > proven => self.stay_outside(now, needed),
+                Some(needed) if needed > proven => self.stay_outside(needed),
                 Some(_) => self.cut(now, self.segment_lanes_of_job),
                 None => {
                     let lanes = (proven as usize).saturating_sub(SEGMENT_HEADER) / LANE;
@@ -358,7 +357,7 @@ impl Worker {
     }
 
     /// The job is cut to more than the path carries: the worker stays outside and says why.
-    fn stay_outside(&mut self, now: Instant, needed: u32) {
+    fn stay_outside(&mut self, needed: u32) {
         let headers = self.path.config.headers;
         self.path.stop();
         let trouble = TooNarrow {
@@ -366,14 +365,11 @@ impl Worker {
             mtu_bytes: self.path.proven + headers,
             segment_lanes: self.segment_lanes_of_job,
         };
-        let is_known = self.path.refused.replace(trouble) == Some(trouble);
+        self.path.refused = Some(trouble);
         self.standing = Standing::TurnedAway(WelcomeCode::WrongSegmentLanes);
-        // The welcome may have been forged.
-        self.next_join = Some(now + REFUSED_AGAIN);
-        if !is_known {
-            self.events.push_back(WorkerEvent::PathTooNarrow(trouble));
-            self.events.push_back(WorkerEvent::TurnedAway(WelcomeCode::WrongSegmentLanes));
-        }
+        self.next_join = None;
+        self.events.push_back(WorkerEvent::PathTooNarrow(trouble));
+        self.events.push_back(WorkerEvent::TurnedAway(WelcomeCode::WrongSegmentLanes));
     }
 
     /// The job is cut otherwise than this worker said: where it may, it takes the job's cut over.
