@@ -717,10 +717,11 @@ local protocols = {
       },
       [5] = {
         name = "leave",
-        len = function(u, n) return 24 end,
+        len = function(u, n) return 25 end,
         fields = {
           { "session", 18, 4, "uint" },
           { "life", 22, 2, "uint" },
+          { "reason", 24, 1, "uint", names = { [1] = "dead", [2] = "left", [3] = "joined", [4] = "mismatch", [5] = "refused", [6] = "renewed", [7] = "unknown", [8] = "switch_silent" } },
         },
       },
       [6] = {
@@ -731,6 +732,13 @@ local protocols = {
           { "reason", 20, 1, "uint", names = { [1] = "dead", [2] = "left", [3] = "joined", [4] = "mismatch", [5] = "refused", [6] = "renewed", [7] = "unknown", [8] = "switch_silent" } },
           { "tensor", 22, 4, "uint" },
           { "culprit", 26, 4, "uint" },
+        },
+      },
+      [7] = {
+        name = "left",
+        len = function(u, n) return 22 end,
+        fields = {
+          { "session", 18, 4, "uint" },
         },
       },
     },

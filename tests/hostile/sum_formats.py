@@ -249,8 +249,8 @@ class Atp(Format):
         return int(struct.unpack_from(">H", answer, 36)[0]) if is_in else 0
 
     def leave(self, who: Name) -> Datagram:
-        leave = self._control(3, who, 24)
-        struct.pack_into(">IH", leave, 18, who.session, who.generation & 0xFFFF)
+        leave = self._control(3, who, 25)
+        struct.pack_into(">IHB", leave, 18, who.session, who.generation & 0xFFFF, LEFT)
         return Datagram(bytes(leave))
 
     def piece(self, who: Name, *, sequence: int = 0, length: int = 62) -> Datagram:

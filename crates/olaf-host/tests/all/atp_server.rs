@@ -5,8 +5,8 @@ use olaf_host::Refused;
 use olaf_host::collective::atp::{AtpServer, ServerConfig};
 use olaf_wire::Refusal;
 use olaf_wire::Session;
-use olaf_wire::atp::{ANY, AtpPacket, Header, Join, Key, Leave, Welcome};
-use olaf_wire::reduce::WelcomeCode;
+use olaf_wire::atp::{ANY, AtpPacket, Closed, Header, Join, Key, Leave, Left, Welcome};
+use olaf_wire::reduce::{Reason, WelcomeCode};
 
 const NOW: Instant = Instant(1 << 40);
 const PEER: PeerId = PeerId(1);
@@ -152,7 +152,9 @@ fn a_gradient_counts_from_its_own_address_with_a_seat_that_was_given_and_in_its_
         assert_eq!(from(&mut server, peer, len, &buf), Err(why));
     }
     for (peer, session, why) in [(2, 7, Refused::UnknownPeer), (1, 9, Refused::UnknownWorker)] {
-        let len = Leave { job: 1, server: 0, session: Session(session), life: 5 }.emit(&mut buf);
+        let len =
+            Leave { job: 1, server: 0, session: Session(session), life: 5, reason: Reason::Left }
+                .emit(&mut buf);
         assert_eq!(from(&mut server, peer, len, &buf), Err(why));
     }
     let fates = server.statistics().gradients;
@@ -258,4 +260,53 @@ fn a_worker_of_another_version_is_told_so() {
     let answer = Welcome::parse(&AtpPacket::new_checked(&buf[..sent.len]).unwrap()).unwrap();
     assert_eq!((answer.code, answer.session), (WelcomeCode::OtherVersion, Session(7)));
     assert_eq!(server.statistics().jobs.len(), 0);
+}
+
+/// The reason of the end, and whether a leave was confirmed, in what the server sends now.
+fn told(server: &mut AtpServer) -> (Option<Reason>, bool) {
+    let (mut buf, mut reason, mut confirmed) = ([0; 512], None, false);
+    while let Some(sent) = server.poll_transmit(NOW, PortId(0), &mut buf) {
+        let packet = AtpPacket::new_checked(&buf[..sent.len]).unwrap();
+        reason = Closed::parse(&packet).map_or(reason, |closed| Some(closed.reason));
+        confirmed |= Left::parse(&packet).is_ok();
+    }
+    (reason, confirmed)
+}
+
+#[test]
+fn a_leave_is_confirmed_each_time_and_a_late_copy_ends_nothing() {
+    let mut server = AtpServer::new(ServerConfig::default(), 5).unwrap();
+    let alone = Join { workers: 1, ..join(0) };
+    let leave = Leave { job: 1, server: 0, session: Session(7), life: 5, reason: Reason::Left };
+    assert_eq!(gives(&mut server, |buf| alone.emit(buf)), Ok(()));
+    told(&mut server);
+    assert_eq!(gives(&mut server, |buf| leave.emit(buf)), Ok(()));
+    assert_eq!(told(&mut server), (Some(Reason::Left), true));
+    assert_eq!(gives(&mut server, |buf| leave.emit(buf)), Ok(()));
+    assert_eq!(told(&mut server), (None, true), "the first answer was lost");
+    assert_eq!(server.statistics().leaves, 1);
+    // The worker joins again, for a job of two: it waits in the lobby, and a late copy of its leave comes.
+    let mut server = AtpServer::new(ServerConfig::default(), 5).unwrap();
+    let again = Join { closed: 5, ..join(0) };
+    assert_eq!(gives(&mut server, |buf| again.emit(buf)), Ok(()));
+    assert_eq!(gives(&mut server, |buf| leave.emit(buf)), Ok(()));
+    assert_eq!(server.statistics().jobs[0].waiting_workers, 1);
+    let now = Leave { life: 0, ..leave };
+    assert_eq!(gives(&mut server, |buf| now.emit(buf)), Ok(()));
+    assert_eq!(server.statistics().jobs[0].waiting_workers, 0);
+}
+
+#[test]
+fn a_worker_at_whose_address_another_session_joins_is_dead() {
+    let mut server = AtpServer::new(ServerConfig::default(), 5).unwrap();
+    let alone = Join { workers: 1, ..join(0) };
+    assert_eq!(gives(&mut server, |buf| alone.emit(buf)), Ok(()));
+    told(&mut server);
+    // Behind a switch there are many workers.
+    let behind = Join { session: Session(8), switches: [9, 0, 0, 0], ..alone };
+    let _ = gives(&mut server, |buf| behind.emit(buf));
+    assert_eq!(told(&mut server).0, None);
+    let successor = Join { session: Session(9), ..alone };
+    assert_eq!(gives(&mut server, |buf| successor.emit(buf)), Ok(()));
+    assert_eq!(told(&mut server).0, Some(Reason::Dead));
 }

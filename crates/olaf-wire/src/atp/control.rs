@@ -5,7 +5,7 @@
 //! the way writes itself into the join, and remembers where the join came from: parameter packets go
 //! back the same way.
 
-use super::offsets::{self, LEVELS, closed, control, flags, join, leave, more, welcome};
+use super::offsets::{self, LEVELS, closed, control, flags, join, leave, left, more, welcome};
 use super::packet::{AtpPacket, Kind};
 use super::upper::Upper;
 use crate::ids::Session;
@@ -105,7 +105,7 @@ pub struct Welcome {
     pub operations: u32,
 }
 
-/// A worker's good-bye.
+/// A worker's good-bye, or the word of the switch in front of a worker that the worker is no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leave {
     /// The job.
@@ -116,6 +116,19 @@ pub struct Leave {
     pub session: Session,
     /// The life of the job that the sender was in; 0: none.
     pub life: u16,
+    /// [`Reason::Left`], or [`Reason::Dead`]: another session joins from the worker's address.
+    pub reason: Reason,
+}
+
+/// The server has heard a [`Leave`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// The job.
+    pub job: u16,
+    /// The server.
+    pub server: u8,
+    /// The life that has left.
+    pub session: Session,
 }
 
 /// The generation has ended.
@@ -426,6 +439,10 @@ impl Leave {
             server: packet.server(),
             session: Session(packet.u32(leave::SESSION)),
             life: packet.u16(leave::LIFE),
+            reason: [Reason::Left, Reason::Dead]
+                .into_iter()
+                .find(|reason| *reason as u8 == packet.bytes()[leave::REASON])
+                .ok_or(Refusal::BadField("reason"))?,
         };
         packet.expect_written(|buf| message.emit(buf))?;
         Ok(message)
@@ -439,7 +456,32 @@ impl Leave {
         let mut writer = emit_common(buf, Kind::Leave, leave::LEN, self.job, self.server);
         writer.put(leave::SESSION, self.session.0.to_be_bytes());
         writer.put(leave::LIFE, self.life.to_be_bytes());
+        writer.put(leave::REASON, [self.reason as u8]);
         leave::LEN
+    }
+}
+
+impl Left {
+    /// Reads the answer to a good-bye.
+    ///
+    /// # Errors
+    /// [`Refusal::BadField`] for another kind, and where a field is set that it does not have.
+    pub fn parse(packet: &AtpPacket<'_>) -> Result<Self, Refusal> {
+        packet.expect(Kind::Left)?;
+        let session = Session(packet.u32(left::SESSION));
+        let message = Self { job: packet.job(), server: packet.server(), session };
+        packet.expect_written(|buf| message.emit(buf))?;
+        Ok(message)
+    }
+
+    /// Writes the answer; returns the datagram's length.
+    ///
+    /// # Panics
+    /// When `buf` is shorter than that.
+    pub fn emit(&self, buf: &mut [u8]) -> usize {
+        let mut writer = emit_common(buf, Kind::Left, left::LEN, self.job, self.server);
+        writer.put(left::SESSION, self.session.0.to_be_bytes());
+        left::LEN
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! A worker sends gradient fragment packets ([`Header`] and values) towards its server. Switches add
 //! them up on the way. The server answers with parameter packets, which have the same format. [`Join`],
-//! [`Welcome`], [`Leave`] and [`Closed`] set a job up; the paper does that beside its protocol.
+//! [`Welcome`], [`Leave`], [`Left`] and [`Closed`] set a job up; the paper does that beside its protocol.
 //!
 //! An [`AtpPacket`] checks a datagram; the message types read plain structs from it. Every offset
 //! stands in [`offsets`].
@@ -16,7 +16,9 @@ pub mod offsets;
 mod packet;
 mod upper;
 
-pub use control::{Closed, Join, Leave, Welcome, answer_to_another_version, other_version_of};
+pub use control::{
+    Closed, Join, Leave, Left, Welcome, answer_to_another_version, other_version_of,
+};
 pub use frame::{Header, datagram_len};
 pub use index::{aggregator_index, rehash, switch_id};
 pub use key::{Key, widen};

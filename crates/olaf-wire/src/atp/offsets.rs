@@ -184,7 +184,15 @@ pub mod leave {
     #![allow(missing_docs, reason = "each is the field of that name")]
     pub const SESSION: usize = 18;
     pub const LIFE: usize = 22;
-    pub const LEN: usize = 24;
+    pub const REASON: usize = 24;
+    pub const LEN: usize = 25;
+}
+
+/// Offsets of the answer to a good-bye.
+pub mod left {
+    #![allow(missing_docs, reason = "each is the field of that name")]
+    pub const SESSION: usize = 18;
+    pub const LEN: usize = 22;
 }
 
 /// Offsets of the end of a generation.

@@ -1,8 +1,8 @@
 //! A datagram of ATP: a view that has checked it.
 
 use super::offsets::{
-    self, BITS, HEADER, LEVELS, TRAILER, VALUE, closed, control, flags, header, join, leave, more,
-    trailer, upper, welcome,
+    self, BITS, HEADER, LEVELS, TRAILER, VALUE, closed, control, flags, header, join, leave, left,
+    more, trailer, upper, welcome,
 };
 use super::upper::Upper;
 use crate::offsets::MAX_DATAGRAM;
@@ -23,12 +23,21 @@ pub enum Kind {
     Leave,
     /// The generation has ended, down: [`super::Closed`].
     Closed,
+    /// The server has heard a good-bye, down: [`super::Left`].
+    Left,
 }
 
 impl Kind {
     /// Every kind.
-    pub const EACH: [Self; 6] =
-        [Self::Gradient, Self::Parameters, Self::Join, Self::Welcome, Self::Leave, Self::Closed];
+    pub const EACH: [Self; 7] = [
+        Self::Gradient,
+        Self::Parameters,
+        Self::Join,
+        Self::Welcome,
+        Self::Leave,
+        Self::Closed,
+        Self::Left,
+    ];
 
     /// The byte of a control message; 0 of the others.
     pub(super) const fn byte(self) -> u8 {
@@ -38,6 +47,7 @@ impl Kind {
             Self::Welcome => 2,
             Self::Leave => 3,
             Self::Closed => 4,
+            Self::Left => 5,
         }
     }
 
@@ -48,6 +58,7 @@ impl Kind {
             Self::Welcome => welcome::LEN,
             Self::Leave => leave::LEN,
             Self::Closed => closed::LEN,
+            Self::Left => left::LEN,
         }
     }
 

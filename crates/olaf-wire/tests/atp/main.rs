@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use olaf_wire::atp::{
-    ANY, AtpPacket, Closed, Header, Join, Key, Kind, Leave, Upper, Welcome, aggregator_index,
+    ANY, AtpPacket, Closed, Header, Join, Key, Kind, Leave, Left, Upper, Welcome, aggregator_index,
     answer_to_another_version, datagram_len, other_version_of, rehash, widen,
 };
 use olaf_wire::reduce::WelcomeCode;
@@ -27,6 +27,7 @@ fn survives(bytes: &[u8]) -> Result<(), TestCaseError> {
         Kind::Welcome => Welcome::parse(&packet).map(|message| message.emit(&mut buf)),
         Kind::Leave => Leave::parse(&packet).map(|message| message.emit(&mut buf)),
         Kind::Closed => Closed::parse(&packet).map(|message| message.emit(&mut buf)),
+        Kind::Left => Left::parse(&packet).map(|message| message.emit(&mut buf)),
     };
     if let Ok(len) = written {
         prop_assert_eq!(&buf[..len], bytes);
@@ -73,7 +74,7 @@ proptest! {
 
     #[test]
     fn no_control_message_makes_a_reader_panic(
-        kind in 0u8..6, len in prop::sample::select(vec![24usize, 30, 67, 74, 75, 86]),
+        kind in 0u8..7, len in prop::sample::select(vec![22usize, 25, 30, 67, 74, 75, 86]),
         mut bytes in prop::collection::vec(prop_oneof![Just(0), any::<u8>()], 86),
     ) {
         bytes.truncate(len);

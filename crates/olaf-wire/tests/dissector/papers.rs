@@ -253,7 +253,8 @@ const ATP_CONTROL: u64 = 2;
 
 fn atp_protocol() -> Protocol {
     use atp::{
-        HEADER, TRAILER, closed, control, flags, header, join, leave, more, trailer, upper, welcome,
+        HEADER, TRAILER, closed, control, flags, header, join, leave, left, more, trailer, upper,
+        welcome,
     };
     let packet = |name, code| {
         let end = |at: usize| TRAILER - at;
@@ -356,7 +357,11 @@ fn atp_protocol() -> Protocol {
         "leave",
         3,
         leave::LEN,
-        vec![u32("session", leave::SESSION), u16("life", leave::LIFE)],
+        vec![
+            u32("session", leave::SESSION),
+            u16("life", leave::LIFE),
+            reason(byte("reason", leave::REASON)),
+        ],
     ));
     messages.push(control_message(
         "closed",
@@ -369,6 +374,7 @@ fn atp_protocol() -> Protocol {
             u32("culprit", closed::CULPRIT),
         ],
     ));
+    messages.push(control_message("left", 5, left::LEN, vec![u32("session", left::SESSION)]));
     Protocol {
         name: "olaf_atp",
         title: "ATP",

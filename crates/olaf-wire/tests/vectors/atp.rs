@@ -2,7 +2,7 @@
 
 use super::{bytes_of, hex, messages, u64_of, unhex};
 use olaf_wire::Session;
-use olaf_wire::atp::{AtpPacket, Closed, Header, Join, Key, Kind, Leave, Upper, Welcome};
+use olaf_wire::atp::{AtpPacket, Closed, Header, Join, Key, Kind, Leave, Left, Upper, Welcome};
 use olaf_wire::reduce::{Reason, WelcomeCode};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -62,6 +62,11 @@ fn upper(message: &Value) -> Option<Upper> {
         passed: u8_of(of, "passed"),
         same_switch: two("same_switch").map(|value| value.as_bool().unwrap()),
     })
+}
+
+fn reason_of(message: &Value) -> Reason {
+    let name = message["reason"].as_str().unwrap();
+    Reason::EACH.into_iter().find(|reason| reason.name() == name).unwrap()
 }
 
 /// The message of those fields, written; and read back from `bytes`, whether it is the same.
@@ -131,16 +136,25 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
         }
         "leave" => {
             let session = Session(u32_of(message, "session"));
-            let leave = Leave { job, server, session, life: u16_of(message, "life") };
+            let leave = Leave {
+                job,
+                server,
+                session,
+                life: u16_of(message, "life"),
+                reason: reason_of(message),
+            };
             (leave.emit(&mut buf), packet.and_then(|packet| Leave::parse(&packet)) == Ok(leave))
         }
+        "left" => {
+            let left = Left { job, server, session: Session(u32_of(message, "session")) };
+            (left.emit(&mut buf), packet.and_then(|packet| Left::parse(&packet)) == Ok(left))
+        }
         "closed" => {
-            let name = message["reason"].as_str().unwrap();
             let closed = Closed {
                 job,
                 server,
                 life: u16_of(message, "life"),
-                reason: Reason::EACH.into_iter().find(|reason| reason.name() == name).unwrap(),
+                reason: reason_of(message),
                 tensor: u32_of(message, "tensor"),
                 culprit: u32_of(message, "culprit"),
             };

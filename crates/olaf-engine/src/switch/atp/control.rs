@@ -5,15 +5,15 @@ use super::job::Job;
 use crate::drop::DropReason;
 use crate::engine::{Receivers, Source, Verdict};
 use crate::event::SumEvent;
-use crate::ids::{JobId, PeerId};
+use crate::ids::{JobId, PeerId, Session};
 use crate::party::{Allowance, gives_way};
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
-use olaf_wire::atp::offsets::{join, welcome};
-use olaf_wire::atp::{AtpPacket, Closed, Join, Leave, Welcome, answer_to_another_version};
-use olaf_wire::reduce::WelcomeCode;
+use olaf_wire::atp::offsets::{join, leave, welcome};
+use olaf_wire::atp::{AtpPacket, Closed, Join, Leave, Left, Welcome, answer_to_another_version};
+use olaf_wire::reduce::{Reason, WelcomeCode};
 
 /// Refused joins that are told of.
 const TELLS: Allowance = Allowance { burst: 4, every: Duration::from_secs(1) };
@@ -54,7 +54,12 @@ impl Switch {
         if !self.senders.takes(now, of, from.peer, join.workers) {
             return Verdict::Drop(DropReason::TooOften);
         }
-        if !self.jobs.contains_key(&of) && !self.has_room_for_a_job(from.peer) {
+        if join.switches[0] == 0 && !self.is_first_at_its_address(now, of, &join, from.peer) {
+            let waits = Welcome::without_place(&join, WelcomeCode::Waiting);
+            self.welcome(now, from.peer, &Welcome { workers: join.workers, ..waits });
+            return Verdict::Absorb;
+        }
+        if !self.jobs.contains_key(&of) && !self.has_room_for_a_job(now, from.peer) {
             return full;
         }
         if !self.jobs.entry(of).or_default().hear(now, &join, from.peer) {
@@ -88,9 +93,43 @@ impl Switch {
         self.out.send(now, Receivers::One(to), bytes);
     }
 
+    /// Looks at the address of a worker that joins here itself, which no server sees. False: its session is at another
+    /// address and heard there. A session is no secret, so this sender waits until the worker there is silent.
+    fn is_first_at_its_address(
+        &mut self,
+        now: Instant,
+        of: (u16, u8),
+        join: &Join,
+        peer: PeerId,
+    ) -> bool {
+        let Some(job) = self.jobs.get_mut(&of) else { return true };
+        if job.is_elsewhere(now, join.session, peer, self.config.silence) {
+            return false;
+        }
+        self.departures.returns(of, join.session);
+        for session in job.predecessors(join.session, peer) {
+            job.forget(session, peer);
+            self.departures.add(now, of, session, peer, Some(Reason::Dead));
+        }
+        // Again with each join, until the server has heard it.
+        for (session, reason) in self.departures.at(of, peer) {
+            self.tell_departed(now, of, session, reason);
+        }
+        true
+    }
+
+    /// Tells the server that a worker of this switch is no more.
+    fn tell_departed(&mut self, now: Instant, of: (u16, u8), session: Session, reason: Reason) {
+        let Some(server) = self.server(of.1) else { return };
+        let leave = Leave { job: of.0, server: of.1, session, life: 0, reason };
+        let mut bytes = alloc::vec![0; leave::LEN];
+        leave.emit(&mut bytes);
+        self.out.send_up(now, server, bytes);
+    }
+
     /// Returns true if one more job may come to be. A job of which the server has let nobody in gives way to
     /// it, with all its servers.
-    fn has_room_for_a_job(&mut self, peer: PeerId) -> bool {
+    fn has_room_for_a_job(&mut self, now: Instant, peer: PeerId) -> bool {
         if self.jobs.len() < self.config.jobs as usize {
             return true;
         }
@@ -105,10 +144,16 @@ impl Switch {
         let Some(number) = gives_way(peer, &unbegun) else { return false };
         let full = DropReason::SumJoinRefused(WelcomeCode::Full);
         let gone = self.jobs.iter().filter(|((of, _), job)| *of == number && !job.is_confirmed());
-        let gone: Vec<_> = gone.map(|(of, job)| (*of, job.waiting())).collect();
+        let gone: Vec<(_, Vec<_>)> =
+            gone.map(|(of, job)| (*of, job.candidates().collect())).collect();
         for (of, waiting) in gone {
-            *self.refused.entry(full.name()).or_default() += waiting as u64;
+            *self.refused.entry(full.name()).or_default() += waiting.len() as u64;
             self.forget(of);
+            // The server cannot weigh the addresses behind this switch. It evicts a job that nobody waits in.
+            for (session, peer) in waiting {
+                self.departures.add(now, of, session, peer, Some(Reason::Left));
+                self.tell_departed(now, of, session, Reason::Left);
+            }
         }
         true
     }
@@ -138,6 +183,11 @@ impl Switch {
             return Verdict::Drop(DropReason::UnknownReceiver);
         };
         let of = (leave.job, leave.server);
+        if self.departures.has(of, leave.session, from.peer) {
+            // The server has not confirmed it yet.
+            self.out.send_up(now, server, bytes.to_vec());
+            return Verdict::Absorb;
+        }
         let Some(job) = self.jobs.get_mut(&of) else {
             return Verdict::Drop(DropReason::UnknownJob);
         };
@@ -149,7 +199,28 @@ impl Switch {
         if job.is_empty() {
             self.forget(of);
         }
+        self.departures.add(now, of, leave.session, from.peer, None);
         self.out.send_up(now, server, bytes.to_vec());
+        Verdict::Absorb
+    }
+
+    /// The server has heard a good-bye.
+    pub(super) fn handle_left(
+        &mut self,
+        now: Instant,
+        packet: &AtpPacket<'_>,
+        bytes: &[u8],
+    ) -> Verdict {
+        let left = match Left::parse(packet) {
+            Ok(left) => left,
+            Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
+        };
+        match self.departures.confirm((left.job, left.server), left.session) {
+            Some(Some(peer)) => self.out.send(now, Receivers::One(peer), bytes.to_vec()),
+            // It was this switch's own word.
+            Some(None) => {}
+            None => return Verdict::Drop(DropReason::UnknownReceiver),
+        }
         Verdict::Absorb
     }
 
@@ -207,6 +278,7 @@ impl Switch {
     /// Forgets workers that are silent, and jobs without workers with their aggregators.
     pub(super) fn check_silence(&mut self, now: Instant) {
         let silence = self.config.silence;
+        self.departures.expire(now, silence);
         let is_over = |job: &mut Job| job.expire(now, silence);
         let over: alloc::vec::Vec<(u16, u8)> =
             self.jobs.iter_mut().filter_map(|(of, job)| is_over(job).then_some(*of)).collect();

@@ -226,11 +226,6 @@ impl Job {
         self.asking.keys().copied()
     }
 
-    /// Number of candidates.
-    pub(super) fn waiting(&self) -> usize {
-        self.candidates.len()
-    }
-
     /// The members.
     pub(super) fn len(&self) -> usize {
         self.members.len()
@@ -257,6 +252,37 @@ impl Job {
         let seats = self.seats.iter().find(|seats| seats.generation == generation);
         let is_switch = self.peers.get(&peer).is_some_and(|at| at.behind_switch > 0);
         seats.map_or(Whose::Unknown, |seats| seats.whose(header, peer, is_switch))
+    }
+
+    /// Workers of other sessions that are at that peer themselves. A process there has taken their address.
+    pub(super) fn predecessors(&self, session: Session, peer: PeerId) -> Vec<Session> {
+        let is_it = |of: Session, place: &Place| {
+            of != session && place.peer == peer && !place.is_behind_switch
+        };
+        let members = self.members.iter().filter(|(of, place)| is_it(**of, place));
+        let candidates = self.candidates.iter().filter(|(of, one)| is_it(**of, &one.place));
+        members.map(|(of, _)| *of).chain(candidates.map(|(of, _)| *of)).collect()
+    }
+
+    /// Returns true if the session is at another address of this switch, and was heard there lately. A worker that is
+    /// behind another switch may move (ATP §A.3).
+    pub(super) fn is_elsewhere(
+        &self,
+        now: Instant,
+        session: Session,
+        peer: PeerId,
+        silence: Duration,
+    ) -> bool {
+        let candidate = self.candidates.get(&session).map(|candidate| &candidate.place);
+        let mut places = candidate.into_iter().chain(self.members.get(&session));
+        places.any(|place| {
+            place.peer != peer && !place.is_behind_switch && now.since(place.heard) < silence
+        })
+    }
+
+    /// The candidates, and where they are.
+    pub(super) fn candidates(&self) -> impl Iterator<Item = (Session, PeerId)> {
+        self.candidates.iter().map(|(session, candidate)| (*session, candidate.place.peer))
     }
 
     /// Everyone whom a parameter packet is copied to, each once.

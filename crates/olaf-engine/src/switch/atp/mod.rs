@@ -5,6 +5,7 @@
 
 mod config;
 mod control;
+mod departed;
 mod job;
 mod outbox;
 mod pieces;
@@ -28,6 +29,7 @@ use crate::report::{self, Report};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use departed::Departures;
 use job::Job;
 use olaf_wire::atp::{AtpPacket, Kind, MAX_SERVERS};
 use outbox::{Buffers, Outbox};
@@ -46,6 +48,7 @@ pub struct Switch {
     table: Hashed,
     /// By job and server.
     jobs: BTreeMap<(u16, u8), Job>,
+    departures: Departures,
     out: Outbox,
     buffers: Buffers,
     counters: Counters,
@@ -77,6 +80,7 @@ impl Switch {
             senders: Joins::default(),
             nonces: BTreeMap::new(),
             jobs: BTreeMap::new(),
+            departures: Departures::default(),
             counters: Counters::default(),
             refused: BTreeMap::new(),
             next_silence_check: Instant(0),
@@ -130,6 +134,7 @@ impl Switch {
             Kind::Parameters if is_above => self.handle_parameters(now, from, &packet, bytes),
             Kind::Welcome if is_above => self.handle_welcome(now, from, &packet, bytes),
             Kind::Closed if is_above => self.handle_closed(now, &packet, bytes),
+            Kind::Left if is_above => self.handle_left(now, &packet, bytes),
             _ => Verdict::Drop(DropReason::WrongDirection),
         }
     }
@@ -161,7 +166,7 @@ impl Engine for Switch {
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
         let departure = self.out.next_departure().map(|at| (at, Why::Departure));
-        let has_jobs = !self.jobs.is_empty();
+        let has_jobs = !self.jobs.is_empty() || !self.departures.is_empty();
         let silence = has_jobs.then_some((self.next_silence_check, Why::SilenceCheck));
         [departure, silence].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
@@ -182,7 +187,8 @@ impl Engine for Switch {
     }
 
     fn peers(&self, keep: &mut dyn FnMut(PeerId)) {
-        self.jobs.values().flat_map(Job::peers).for_each(&mut *keep);
+        let members = self.jobs.values().flat_map(Job::peers);
+        members.chain(self.departures.peers()).for_each(&mut *keep);
         self.servers.iter().copied().for_each(keep);
     }
 

@@ -8,7 +8,7 @@ use crate::party::{Tenant, Tenants};
 use alloc::vec;
 use core::time::Duration;
 use olaf_wire::Refusal;
-use olaf_wire::atp::{ANY, Closed, Header, Join, Key, Leave, Upper, VALUES, Welcome};
+use olaf_wire::atp::{ANY, Closed, Header, Join, Key, Leave, Left, Upper, VALUES, Welcome};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::{Reason, WelcomeCode};
 
@@ -453,7 +453,8 @@ fn a_good_bye_counts_from_its_workers_address_alone() {
     let mut trace = Trace::new(16, 2);
     let leave = |session| {
         let mut bytes = vec![0; 64];
-        let leave = Leave { job: 1, server: 0, session: Session(session), life: 3 };
+        let leave =
+            Leave { job: 1, server: 0, session: Session(session), life: 3, reason: Reason::Left };
         let len = leave.emit(&mut bytes);
         bytes.truncate(len);
         bytes
@@ -493,6 +494,65 @@ fn a_join_of_a_job_that_is_not_in_the_list_is_dropped_counted_and_named() {
     assert_eq!((told.len(), &told[0]), (4, &Event::Sum(JobId(1), event)));
     let len = join(2).emit(&mut buf);
     assert_eq!(trace.recv_below(worker(3), &buf[..len]), Verdict::Absorb);
+}
+
+fn left(session: u32) -> Vec<u8> {
+    let mut bytes = vec![0; 64];
+    let len = Left { job: 1, server: 0, session: Session(session) }.emit(&mut bytes);
+    bytes.truncate(len);
+    bytes
+}
+
+#[test]
+fn a_leave_goes_up_again_until_the_server_has_heard_it() {
+    let mut trace = Trace::new(16, 2);
+    let reason = Reason::Left;
+    let leave = Leave { job: 1, server: 0, session: Session(101), life: 3, reason };
+    let mut buf = [0; 64];
+    let len = leave.emit(&mut buf);
+    for _ in 0..3 {
+        assert_eq!(trace.recv_below(worker(1), &buf[..len]), Verdict::Absorb);
+        assert_eq!(trace.leaves(PortId::UPLINK), [(vec![SERVER], buf[..len].to_vec())]);
+    }
+    let another = trace.recv_below(worker(0), &buf[..len]);
+    assert_eq!(another, Verdict::Drop(DropReason::NotAMember), "it is not the worker");
+    assert_eq!(trace.recv_above(&left(101)), Verdict::Absorb);
+    assert_eq!(trace.leaves(PortId::DOWNLINK), [(vec![worker(1)], left(101))]);
+    let unknown = Verdict::Drop(DropReason::UnknownReceiver);
+    assert_eq!(trace.recv_above(&left(101)), unknown, "it was confirmed");
+    let late = trace.recv_below(worker(1), &buf[..len]);
+    assert_eq!(late, Verdict::Drop(DropReason::NotAMember));
+    assert_eq!(trace.leaves(PortId::UPLINK), []);
+}
+
+#[test]
+fn a_worker_at_whose_address_another_session_joins_is_dead() {
+    let mut trace = Trace::new(16, 2);
+    let kinds = |trace: &mut Trace| -> Vec<(Kind, u32, u8)> {
+        let up = trace.leaves(PortId::UPLINK).into_iter();
+        let named = up.map(|(_, bytes)| {
+            let kind = AtpPacket::new_checked(&bytes).expect("well-formed").kind();
+            let session = u32::from_be_bytes(bytes[18..22].try_into().expect("four bytes"));
+            (kind, session, if kind == Kind::Leave { bytes[24] } else { 0 })
+        });
+        named.collect()
+    };
+    let dead = (Kind::Leave, 101, Reason::Dead as u8);
+    for _ in 0..2 {
+        assert_eq!(trace.say(1, &join(201, 1)), Verdict::Absorb);
+        assert_eq!(kinds(&mut trace), [dead, (Kind::Join, 201, 0)], "until it is confirmed");
+    }
+    trace.leaves(PortId::DOWNLINK);
+    assert_eq!(trace.recv_above(&left(101)), Verdict::Absorb);
+    assert_eq!(trace.leaves(PortId::DOWNLINK), [], "nobody waits for it");
+    assert_eq!(trace.say(1, &join(201, 1)), Verdict::Absorb);
+    assert_eq!(kinds(&mut trace), [(Kind::Join, 201, 0)]);
+    // Behind a lower switch there are many workers, and that one knows their addresses.
+    for session in [301, 302] {
+        let behind = Join { switches: [ID + 1, 0, 0, 0], ..join(session, 0) };
+        assert_eq!(trace.say(7, &behind), Verdict::Absorb);
+        assert_eq!(kinds(&mut trace), [(Kind::Join, session, 0)]);
+    }
 }
 
 mod strangers;

@@ -6,6 +6,7 @@ use olaf_engine::{Engine, PeerId, PortId, Source, Verdict};
 use olaf_host::collective::atp::{AtpServer, Options};
 use olaf_wire::Session;
 use olaf_wire::atp::{Header, Key, Leave};
+use olaf_wire::reduce::Reason;
 
 const STRANGER: PeerId = PeerId(66);
 const BELOW: Source = Source::new(PortId::DOWNLINK, STRANGER);
@@ -13,7 +14,7 @@ const BELOW: Source = Source::new(PortId::DOWNLINK, STRANGER);
 fn leave_of(jobs: &Jobs, rank: u32) -> Vec<u8> {
     let session = Session(jobs.worker(0, rank).statistics().session);
     let mut buf = vec![0; 64];
-    let len = Leave { job: 1, server: 0, session, life: 0 }.emit(&mut buf);
+    let len = Leave { job: 1, server: 0, session, life: 0, reason: Reason::Left }.emit(&mut buf);
     buf.truncate(len);
     buf
 }

@@ -45,13 +45,6 @@ const TODAY: &[(&str, Row, &str)] = &[
     ("reduce", Row::GivenUp, "is summed with a later one"),
     ("iswitch", Row::GivenUp, "is summed with a later one"),
     ("trio", Row::GivenUp, "is summed with a later one"),
-    // Its server sees the switch in front of it, and not the workers' own addresses.
-    ("atp", Row::Restart, "when silent, dead, by name"),
-    ("atp", Row::Elsewhere, "is let in while the member lives, then takes its place"),
-    ("atp", Row::Eviction, "deserted, none, none"),
-    // Its server does not see who waits at a switch.
-    ("atp", Row::Silence, "ends when silent"),
-    ("atp", Row::Leaves, "is lost now and then though half of all datagrams are lost"),
 ];
 
 /// What the note decides.

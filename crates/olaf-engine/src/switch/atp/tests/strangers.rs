@@ -139,6 +139,10 @@ fn seats_of_two_generations_are_known_in_whatever_order_their_welcomes_come() {
 fn a_member_moves_when_the_server_has_answered_and_keeps_its_seat() {
     let mut trace = Trace::new(16, 2);
     demanding(&mut trace);
+    // While the member is heard at its own address, another one waits, and the server hears nothing of it.
+    assert_eq!(proved(&mut trace, 7, &join(101, 1)), Verdict::Absorb);
+    assert_eq!(trace.leaves(PortId::UPLINK), []);
+    trace.now = trace.now + Duration::from_millis(1500);
     assert_eq!(proved(&mut trace, 7, &join(101, 1)), Verdict::Absorb);
     let bytes = written(&piece(5, 1, 2), 2);
     assert_eq!(trace.recv_below(worker(7), &bytes), NOT_A_MEMBER);
@@ -157,7 +161,13 @@ fn a_member_moves_when_the_server_has_answered_and_keeps_its_seat() {
 fn a_candidate_says_good_bye_for_itself_alone() {
     let mut trace = Trace::new(16, 2);
     let mut buf = [0; 64];
-    let leave = |session| Leave { job: 1, server: 0, session: Session(session), life: 3 };
+    let leave = |session| Leave {
+        job: 1,
+        server: 0,
+        session: Session(session),
+        life: 3,
+        reason: Reason::Left,
+    };
     for (session, verdict) in [(101, WRONG_SENDER), (102, Verdict::Absorb)] {
         trace.say(7, &join(session, 1));
         trace.up();
@@ -207,7 +217,16 @@ fn candidates_are_bounded_by_address_and_time_out() {
     let mut trace = Trace::new(16, 2);
     trace.welcome(&Welcome { workers: 2, ..answer(100, WelcomeCode::Waiting) });
     let full = Verdict::Drop(DropReason::SumJoinRefused(WelcomeCode::Full));
-    let stranger = |session| Join { workers: 30_000, ..join(session, 0) };
+    // An address has one worker: the newest.
+    for session in 700..750 {
+        assert_eq!(trace.say(STRANGER + 9, &join(session, 0)), Verdict::Absorb);
+        let up = trace.leaves(PortId::UPLINK).len();
+        assert!(up <= 3, "a join brings {up} datagrams up");
+    }
+    assert_eq!(trace.switch.jobs[&(1, 0)].candidates().count(), 1);
+    // One that says it is a switch has more.
+    let switches = [ID + 1, 0, 0, 0];
+    let stranger = |session| Join { workers: 30_000, switches, ..join(session, 0) };
     let taken = (0..50).filter(|at| {
         let verdict = trace.say(STRANGER, &stranger(500 + at));
         assert!(verdict == Verdict::Absorb || verdict == full);

@@ -286,6 +286,14 @@ impl Fragments {
         u32::try_from(fragments.min(self.newest_tensor + 1)).unwrap_or(u32::MAX)
     }
 
+    /// Returns true if another worker waits for the one with that rank: a fragment has come without it. A switch that
+    /// has parts of it sends them on when a worker asks again, some milliseconds later.
+    pub(super) fn lacks(&self, rank: usize) -> bool {
+        let has =
+            |of: &Fragment| of.have.get(rank / 64).is_some_and(|word| word >> (rank % 64) & 1 == 1);
+        self.kept.iter().any(|of| of.is_seen() && !of.is_done() && !has(of))
+    }
+
     /// The fragment of a sequence number. The error says whether it is too early, rather than late.
     pub(super) fn at(&mut self, sequence: u64) -> Result<&mut Fragment, bool> {
         if sequence >= self.open + self.window {

@@ -9,8 +9,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use olaf_engine::party::{Draws, Moved};
-use olaf_engine::sums::operations;
-use olaf_engine::sums::{Dead, Held, Patience, Presence};
+use olaf_engine::sums::{Dead, Held, Patience, Presence, operations};
 use olaf_engine::{Instant, PeerId, Session};
 use olaf_wire::atp::{ANY, Join};
 use olaf_wire::operations_after;
@@ -29,11 +28,13 @@ pub(super) struct Member {
     pub(super) values: u16,
     pub(super) window: u16,
     pub(super) heard: Instant,
-    /// It has not joined since it left.
-    pub(super) has_left: bool,
     pub(super) sent_at_us: u32,
     /// The count of its program's operations, as it says; none: it was in no generation.
     pub(super) operations: Option<u32>,
+    /// It said that it leaves, or the switch in front of it said that it is no more.
+    pub(super) has_left: bool,
+    /// The life that its worker has finished with; 0: none.
+    pub(super) ended: u16,
 }
 
 impl Member {
@@ -47,17 +48,20 @@ impl Member {
             values: join.values,
             window: join.window,
             heard: now,
-            has_left: false,
             sent_at_us: join.sent_at_us,
             operations: if join.operations == ANY { None } else { Some(join.operations) },
+            has_left: false,
+            ended: join.closed,
         }
     }
-}
 
-impl Member {
-    /// The worker, as far as its life goes.
     pub(super) const fn presence(&self) -> Presence {
         Presence { heard: self.heard, has_left: self.has_left }
+    }
+
+    /// Returns true if no switch is between the worker and this server.
+    pub(super) const fn is_direct(&self) -> bool {
+        self.path.0[0] == 0
     }
 }
 
@@ -191,8 +195,10 @@ impl Generation {
 
     /// A member has said where it is now.
     pub(super) fn hear(&mut self, rank: usize, member: Member) {
-        let has_moved = self.members[rank].peer != member.peer;
-        self.members[rank] = member;
+        let before = &self.members[rank];
+        let has_moved = before.peer != member.peer;
+        // A heartbeat that a leave has overtaken does not bring the worker back.
+        self.members[rank] = Member { has_left: before.has_left, ..member };
         if has_moved {
             self.group = group_of(&self.members);
             let group = &self.group;
@@ -200,10 +206,15 @@ impl Generation {
         }
     }
 
-    /// The first member that is dead. The server does not see who waits at a switch: it takes all for waited for.
-    pub(super) fn dead(&self, now: Instant, patience: Patience) -> Option<Dead<usize>> {
+    /// A member that others wait for in vain. `is_asked_for`: somebody waits for the place of any silent one.
+    pub(super) fn dead(
+        &self,
+        now: Instant,
+        patience: Patience,
+        is_asked_for: bool,
+    ) -> Option<Dead<usize>> {
         let members = self.members.iter().map(Member::presence).enumerate();
-        patience.dead(now, members, true, |_| false)
+        patience.dead(now, members, is_asked_for, |rank| self.fragments.lacks(rank))
     }
 }
 
@@ -243,9 +254,9 @@ impl Job {
             == (join.workers, join.servers, bits(join.scale))
     }
 
-    /// The members of the newest generation, as far as their lives go.
+    /// The members of the newest generation.
     pub(super) fn members(&self) -> impl Iterator<Item = Presence> + Clone {
-        self.current.iter().flat_map(|current| current.members.iter().map(Member::presence))
+        self.current.iter().flat_map(|current| &current.members).map(Member::presence)
     }
 
     /// Returns true if nobody takes part or waits.

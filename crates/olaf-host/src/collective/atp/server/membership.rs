@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use olaf_engine::sums::{Entry, Evicted, Fit, Knock, Look, Step};
 use olaf_engine::{Instant, JobId, PeerId, Receivers, Refused, SumEvent, Verdict};
 use olaf_wire::atp::offsets::{SHORT_LEVELS, TENSOR_BITS, VALUE, upper};
-use olaf_wire::atp::{ANY, AtpPacket, Closed, Join, LEVELS, Leave, Welcome};
+use olaf_wire::atp::{ANY, AtpPacket, Closed, Join, LEVELS, Leave, Left, Welcome};
 use olaf_wire::reduce::{Reason, WelcomeCode};
 
 /// What a join leads to.
@@ -59,6 +59,7 @@ impl AtpServer {
                 }
             }
         }
+        self.bury_predecessor(now, of, peer, &join);
         match self.admit(now, peer, &join) {
             Ok(()) => self.begin(now, of),
             Err(Answer::Closed(life, end)) => {
@@ -230,33 +231,53 @@ impl AtpServer {
         let leave = Leave::parse(packet).map_err(Refused::Malformed)?;
         let of = (leave.job, leave.server);
         let job = self.jobs.get_mut(&of).ok_or(Refused::UnknownJob)?;
-        let current = job.current.as_mut();
-        let seat = current.and_then(|current| {
+        let seat = job.current.as_ref().and_then(|current| {
             let rank = current.rank_of(leave.session)?;
-            // A leave that comes again says nothing new.
-            Some((rank, &mut current.members[rank])).filter(|(_, member)| !member.has_left)
+            Some((rank, current.members[rank].peer))
         });
         let waits = job.lobby.get(&leave.session).map(|member| member.peer);
         if seat.is_none() && waits.is_none() {
             return Err(Refused::UnknownWorker);
         }
-        let seat = seat.filter(|(_, member)| member.peer == peer);
-        let rank = seat.map(|(rank, member)| {
-            member.has_left = true;
-            rank
-        });
+        let rank = seat.filter(|(_, at)| *at == peer).map(|(rank, _)| rank);
         let waited = waits == Some(peer);
         if rank.is_none() && !waited {
             return Err(Refused::UnknownPeer);
         }
+        let left = Left { job: leave.job, server: leave.server, session: leave.session };
+        self.send(now, Receivers::One(peer), |buf| left.emit(buf));
+        let Some(job) = self.jobs.get_mut(&of) else { return Ok(()) };
+        let ended = job.lobby.get(&leave.session).map(|member| member.ended);
+        if leave.life != 0 && ended == Some(leave.life) {
+            // The worker has joined again since: this is a late copy.
+            return Ok(());
+        }
         if waited {
             job.lobby.remove(&leave.session);
         }
-        self.counts.leaves += 1;
+        let member = rank.zip(job.current.as_mut()).map(|(rank, of)| &mut of.members[rank]);
+        let is_repeated = member.is_some_and(|of| core::mem::replace(&mut of.has_left, true));
+        self.counts.leaves += u64::from(waited || !is_repeated);
         if rank.is_some() {
-            self.close(now, of, Reason::Left, rank);
+            self.close(now, of, leave.reason, rank);
         }
         Ok(())
+    }
+
+    /// A new life at the address of an old one: the old one is over. Where there is a switch in front of the worker, the
+    /// switch sees that, and says so.
+    fn bury_predecessor(&mut self, now: Instant, of: (u16, u8), peer: PeerId, join: &Join) {
+        let Some(job) = self.jobs.get_mut(&of).filter(|_| join.switches[0] == 0) else { return };
+        let is_it = |one: &Member| {
+            one.session != join.session && one.peer == peer && one.is_direct() && !one.has_left
+        };
+        job.lobby.retain(|_, one| !is_it(one));
+        let Some(current) = &mut job.current else { return };
+        let rank = current.members.iter().position(is_it);
+        if let Some(rank) = rank {
+            current.members[rank].has_left = true;
+            self.close(now, of, Reason::Dead, Some(rank));
+        }
     }
 
     /// Ends a job's generation because of that rank. Tensors before the first one without a result keep
@@ -326,13 +347,11 @@ impl AtpServer {
         for of in jobs {
             let Some(job) = self.jobs.get_mut(&of) else { continue };
             job.lobby.retain(|_, member| !patience.is_silent(now, member.heard));
+            let lobby_is_empty = job.lobby.is_empty();
             let open = job.current.as_ref().filter(|current| current.end.is_none());
-            let look = Look {
-                lobby_is_empty: job.lobby.is_empty(),
-                // Nobody is above a server.
-                may_go: true,
-                dead: open.and_then(|current| current.dead(now, patience)),
-            };
+            let dead = open.and_then(|current| current.dead(now, patience, !lobby_is_empty));
+            // Nobody is above a server.
+            let look = Look { lobby_is_empty, may_go: true, dead };
             match patience.step(now, look, job.members()) {
                 Step::Stay => {}
                 Step::Close(dead) => self.close(now, of, dead.reason, Some(dead.rank)),

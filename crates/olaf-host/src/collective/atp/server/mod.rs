@@ -111,7 +111,9 @@ impl AtpServer {
             }
             Kind::Join => self.handle_join(now, from.peer, &packet),
             Kind::Leave => self.handle_leave(now, from.peer, &packet),
-            Kind::Parameters | Kind::Welcome | Kind::Closed => Err(Refused::WrongDirection),
+            Kind::Parameters | Kind::Welcome | Kind::Closed | Kind::Left => {
+                Err(Refused::WrongDirection)
+            }
         }
     }
 

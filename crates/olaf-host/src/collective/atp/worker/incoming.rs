@@ -6,7 +6,9 @@ use crate::collective::Failure;
 use crate::collective::path::since;
 use olaf_engine::{Ecn, Instant, Refused, Source, WorkerEvent};
 use olaf_wire::atp::offsets::TENSOR_BITS;
-use olaf_wire::atp::{ANY, AtpPacket, Closed, Header, Kind, Welcome, other_version_of, widen};
+use olaf_wire::atp::{
+    ANY, AtpPacket, Closed, Header, Kind, Left, Welcome, other_version_of, widen,
+};
 use olaf_wire::reduce::{Reason, WelcomeCode};
 
 impl Worker {
@@ -42,6 +44,16 @@ impl Worker {
             }
             Kind::Welcome => self.handle_welcome(now, at, &packet),
             Kind::Closed => self.handle_closed(now, at, &packet),
+            Kind::Left => {
+                let left = Left::parse(&packet).map_err(Refused::Malformed)?;
+                if left.session != self.config.session {
+                    return Err(Refused::NotForMe);
+                }
+                let leaving = &mut self.leaving[at];
+                leaving.at().ok_or(Refused::NotAsked)?;
+                leaving.stop();
+                Ok(())
+            }
             Kind::Gradient | Kind::Join | Kind::Leave => Err(Refused::WrongDirection),
         }
     }

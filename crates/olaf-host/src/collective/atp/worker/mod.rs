@@ -21,7 +21,7 @@ pub use statistics::WorkerStatistics;
 
 use super::Options;
 use super::fixed::SCALE;
-use crate::collective::member::{self, Events, Ledger, Progress};
+use crate::collective::member::{self, Events, Leaving, Ledger, Progress};
 use crate::collective::{
     Collective, Config, Done, Failure, Operation, OperationId, Reduction, Standing,
 };
@@ -70,8 +70,8 @@ pub struct Worker {
     told: Option<Option<u32>>,
     closing: Option<Closing>,
     ledger: Ledger,
-    /// Leaves to send: server and life.
-    leaving: Vec<(u8, u16)>,
+    /// By server.
+    leaving: Vec<Leaving<(u8, u16)>>,
     /// The flow whose turn it is.
     turn: usize,
     is_silent: bool,
@@ -109,6 +109,7 @@ impl Worker {
         }
         Ok(Self {
             flows: (0..own.servers).map(|_| Flow::new(&own)).collect(),
+            leaving: alloc::vec![Leaving::default(); usize::from(own.servers)],
             values: own.values,
             config,
             own,
@@ -122,7 +123,6 @@ impl Worker {
             told: None,
             closing: None,
             ledger: Ledger::default(),
-            leaving: Vec::new(),
             turn: 0,
             is_silent: false,
             other_version: None,
@@ -334,6 +334,7 @@ impl Collective for Worker {
         if !self.standing.is_part() {
             // A newcomer has nothing behind it that may fail.
             self.progress.forget();
+            self.leaving.iter_mut().for_each(Leaving::stop);
             self.begin_to_join(now);
         }
     }
@@ -341,7 +342,8 @@ impl Collective for Worker {
     fn leave(&mut self, now: Instant) {
         for (server, flow) in (0..).zip(&self.flows) {
             if flow.joins.at().is_some() {
-                self.leaving.push((server, flow.seat.map_or(0, |seat| seat.life)));
+                let life = flow.seat.map_or(0, |seat| seat.life);
+                self.leaving[usize::from(server)].begin(now, (server, life));
             }
         }
         self.stop(now, Failure::NotJoined);
@@ -424,7 +426,8 @@ impl Engine for Worker {
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
         let sends = self.flows.iter().flat_map(|flow| [flow.timer(), flow.joins.at()]);
-        member::timeout(sends, self.falls_silent_at())
+        let leaves = self.leaving.iter().map(Leaving::at);
+        member::timeout(sends.chain(leaves), self.falls_silent_at())
     }
 
     fn handle_timeout(&mut self, now: Instant) {

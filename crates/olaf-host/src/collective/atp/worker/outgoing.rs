@@ -6,6 +6,7 @@ use crate::collective::path::micros;
 use olaf_engine::{Instant, TrafficClass, Transmit};
 use olaf_wire::atp::offsets::{TRAILER, VALUE};
 use olaf_wire::atp::{ANY, Join, Key, LEVELS, Leave};
+use olaf_wire::reduce::Reason;
 
 impl Worker {
     /// Writes the next datagram.
@@ -16,8 +17,9 @@ impl Worker {
     }
 
     fn write(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
-        if let Some((server, life)) = self.leaving.pop() {
-            let leave = Leave { job: self.job, server, session: self.config.session, life };
+        if let Some((server, life)) = self.leaving.iter_mut().find_map(|one| one.take(now)) {
+            let (job, session, reason) = (self.job, self.config.session, Reason::Left);
+            let leave = Leave { job, server, session, life, reason };
             self.counts.leaves += 1;
             return Some(leave.emit(buf));
         }

@@ -4,10 +4,11 @@ use super::*;
 use crate::collective::Buffer;
 use crate::collective::atp::Factor;
 use alloc::boxed::Box;
+use core::time::Duration;
 use olaf_engine::{JobId, Refused};
 use olaf_wire::Refusal;
 use olaf_wire::atp::{
-    AtpPacket, Closed, Header, Join, Key, Kind, Welcome, answer_to_another_version,
+    AtpPacket, Closed, Header, Join, Key, Kind, Left, Welcome, answer_to_another_version,
 };
 use olaf_wire::ids::Session;
 
@@ -278,5 +279,40 @@ fn join_of(session: Session) -> Join {
         window: 1,
         nonce: 0,
         operations: 0,
+    }
+}
+
+/// The good-byes that leave within a second, and what the worker waits for then.
+fn says_goodbye(worker: &mut Worker, confirmed_after: usize) -> usize {
+    let (mut now, mut said, mut buf) = (at(0), 0, [0; 2048]);
+    worker.leave(now);
+    while now < at(1_000_000) {
+        while let Some(sent) = worker.poll_transmit(now, PortId(0), &mut buf) {
+            let kind = AtpPacket::new_checked(&buf[..sent.len]).expect("well-formed").kind();
+            assert_eq!(kind, Kind::Leave);
+            said += 1;
+            if said == confirmed_after {
+                let len = Left { job: 1, server: 0, session: Session(7) }.emit(&mut buf);
+                let heard = worker.handle_packet(now, Source::end(SWITCH), &buf[..len]);
+                assert_eq!(heard, Verdict::Absorb);
+            }
+        }
+        let Some((next, _)) = worker.poll_timeout() else { break };
+        assert_eq!(next, now + Duration::from_millis(20));
+        now = next;
+    }
+    assert_eq!(worker.poll_timeout(), None, "nothing is left to do");
+    said
+}
+
+#[test]
+fn a_good_bye_is_said_again_until_it_is_heard_and_ten_times_at_most() {
+    for (confirmed_after, said) in [(1, 1), (4, 4), (100, 10)] {
+        let mut worker = worker(4, 64, Options::default());
+        assert_eq!(says_goodbye(&mut worker, confirmed_after), said);
+        let mut buf = [0; 64];
+        let len = Left { job: 1, server: 0, session: Session(7) }.emit(&mut buf);
+        let late = worker.handle_packet(at(0), Source::end(SWITCH), &buf[..len]);
+        assert_eq!(late, Verdict::refused(Refused::NotAsked));
     }
 }

@@ -11,6 +11,7 @@ use olaf_host::collective::{Config, Reduction};
 use olaf_sim::Network;
 use olaf_wire::Session;
 use olaf_wire::atp::Leave;
+use olaf_wire::reduce::Reason;
 
 /// The parameter server.
 const SERVER: PeerId = PeerId(3000);
@@ -125,7 +126,13 @@ impl Protocol for Atp {
     fn leave_of(net: &Network, worker: PeerId) -> Vec<u8> {
         let of = net.node::<Worker>(worker).expect("it lives").statistics();
         let mut buf = vec![0; 128];
-        let leave = Leave { job: 1, server: 0, session: Session(of.session), life: 0 };
+        let leave = Leave {
+            job: 1,
+            server: 0,
+            session: Session(of.session),
+            life: 0,
+            reason: Reason::Left,
+        };
         let len = leave.emit(&mut buf);
         buf.truncate(len);
         buf
