@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_runs import LOCAL, apart
@@ -39,7 +40,7 @@ TRAIN = [text for text in LOCAL if not text.startswith("--env")]
 
 
 @pytest.fixture
-def homes(tmp_path: Path) -> tuple[dict[str, str], dict[str, str]]:
+def homes(tmp_path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """The environments of two users."""
     mine, theirs = tmp_path / "mine", tmp_path / "theirs"
     return {"XDG_STATE_HOME": str(mine)}, {"XDG_STATE_HOME": str(theirs)}
@@ -47,7 +48,7 @@ def homes(tmp_path: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 @pytest.mark.slow
 def test_a_run_that_was_sent_runs_nothing_before_it_is_trusted(
-    tmp_path: Path, homes: tuple[dict[str, str], dict[str, str]]
+    tmp_path: Path, homes: tuple[dict[str, Any], dict[str, Any]]
 ) -> None:
     mine, theirs = homes
     (tmp_path / "dot.py").write_text(ENVIRONMENT)
@@ -142,7 +143,10 @@ def test_a_forged_mark_is_none(
 
 
 def test_options_of_a_batch_system_are_code_where_jobs_are_started(tmp_path: Path) -> None:
-    told = {"slurm": {"options": ["--task-prolog=/tmp/x"]}, **tables("CartPole-v1")}
+    told: dict[str, dict[str, object]] = {
+        "slurm": {"options": ["--task-prolog=/tmp/x"]},
+        **tables("CartPole-v1"),
+    }
     need_trust(tmp_path, told, trusts=False)
     with pytest.raises(RunError, match="task-prolog"):
         need_trust(tmp_path, told, trusts=False, starts_jobs=True)

@@ -12,6 +12,7 @@ use olaf_wire::reduce::WelcomeCode;
 impl Worker {
     pub(super) fn begin_to_join(&mut self, now: Instant) {
         self.joining.begin(now, self.config.workers);
+        self.progress.joins_anew();
     }
 
     /// The next join, where its time has come.
@@ -31,7 +32,7 @@ impl Worker {
             workers: self.config.workers,
             contributors: 1,
             packet_floats: of_path.min(wanted),
-            operations: self.progress.begun().unwrap_or(ANY),
+            operations: self.progress.tell(self.progress.begun()).unwrap_or(ANY),
             sent_at_us: micros(now),
             nonce: self.joining.nonce(),
         })
@@ -104,6 +105,11 @@ impl Worker {
         self.joining.enter(number, rank, workers);
         self.counts.generations += 1;
         self.events.tell(WorkerEvent::InGeneration { generation: number, rank, workers });
+        if self.progress.is_unheard(self.progress.begun(), admission.operations) {
+            // The generation ends before this end has any operation there: those that wait begin in the next one.
+            self.halt(now);
+            return Ok(());
+        }
         self.progress.align_anew(admission.operations);
         let waiting: VecDeque<Open> = core::mem::take(&mut self.waiting);
         for open in waiting {

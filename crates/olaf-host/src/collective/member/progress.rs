@@ -56,9 +56,30 @@ pub(crate) struct Progress {
     /// first generation.
     begun: Option<u32>,
     doomed: Doomed,
+    /// The count of the first join since this end has been joining.
+    told: Option<Option<u32>>,
 }
 
 impl Progress {
+    /// This end begins to join: none of its joins is on the way.
+    pub(crate) const fn joins_anew(&mut self) {
+        self.told = None;
+    }
+
+    /// A join with that count leaves.
+    pub(crate) fn tell(&mut self, count: Option<u32>) -> Option<u32> {
+        self.told.get_or_insert(count);
+        count
+    }
+
+    /// Returns true if the switch says that all are behind this program, and may have heard an older count of it: an
+    /// operation was given up while this end joined. It has to fail at the other workers, too, so this end must not take
+    /// part before they know.
+    pub(crate) fn is_unheard(&self, count: Option<u32>, furthest: u32) -> bool {
+        let is_ahead = count.is_some_and(|count| operations_ahead(count, furthest) > 0);
+        is_ahead && self.told.is_some_and(|told| told != count)
+    }
+
     /// The program is new to the job, or has left it: nothing is behind it that may fail.
     pub(crate) const fn forget(&mut self) {
         self.begun = None;
@@ -139,6 +160,21 @@ mod tests {
         assert_eq!(progress.begun_and_doomed(), None);
         assert!(!progress.align(7));
         assert_eq!((progress.begun(), progress.take_doomed()), (Some(7), None));
+    }
+
+    #[test]
+    fn a_count_that_grew_while_it_joined_may_not_have_been_heard() {
+        let mut progress = program(3);
+        assert!(!progress.is_unheard(Some(4), 3), "no join has left");
+        progress.tell(progress.begun_and_doomed());
+        assert!(!progress.is_unheard(Some(3), 3));
+        progress.begin(1);
+        progress.tell(progress.begun_and_doomed());
+        assert!(progress.is_unheard(Some(4), 3), "a join with the old count is on the way");
+        assert!(!progress.is_unheard(Some(4), 4), "the switch has heard the new one");
+        progress.joins_anew();
+        progress.tell(progress.begun_and_doomed());
+        assert!(!progress.is_unheard(Some(4), 3), "the switch does not believe it");
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Reducer {
     }
 
     /// The generation has no operation from `closing.operation` on. Earlier ones go on.
-    fn close(&mut self, now: Instant, closing: Closing) {
+    pub(super) fn close(&mut self, now: Instant, closing: Closing) {
         let Some(generation) = &mut self.generation else { return };
         let number = generation.address.generation;
         if generation.closing.is_some_and(|before| before.operation <= closing.operation) {

@@ -46,6 +46,17 @@ pub(super) struct Closing {
 }
 
 impl Closing {
+    /// This end leaves before it has begun anything, because the switch has not heard how far its program is.
+    pub(super) const fn unheard(rank: u32) -> Self {
+        Self {
+            operation: 0,
+            reason: Reason::Left,
+            culprit: Some(rank),
+            again_from: 0,
+            is_own: true,
+        }
+    }
+
     pub(super) const fn failure(&self) -> Failure {
         Failure::Closed { reason: self.reason, culprit: self.culprit }
     }

@@ -1,6 +1,6 @@
 //! How an end gets into a generation: joins, repeated until a welcome says that it has begun.
 
-use super::generation::Generation;
+use super::generation::{Closing, Generation};
 use super::operations::Open;
 use super::{Reducer, Standing};
 use crate::collective::path::{micros, since};
@@ -16,6 +16,7 @@ use olaf_wire::reduce::{
 impl Reducer {
     pub(super) fn begin_to_join(&mut self, now: Instant, generation: u32) {
         self.joining.begin(now, self.config.workers);
+        self.progress.joins_anew();
         (self.asks_since_us, self.last_generation) = (micros(now), generation);
         self.asking.stop();
     }
@@ -31,6 +32,8 @@ impl Reducer {
         self.quiet.expect(now);
         self.counts.joins += 1;
         let deadline = self.config.options.deadline.map_or(0, |d| d.as_micros().max(1));
+        let operation = self.count_of_join();
+        self.progress.tell(Some(operation));
         let join = Join {
             address: self.address_of_join(),
             workers: self.config.workers.min(MAX_RANKS),
@@ -40,7 +43,7 @@ impl Reducer {
             datagram_bytes: self.config.datagram_bytes,
             sent_at_us: micros(now),
             nonce: self.joining.nonce(),
-            operation: self.count_of_join(),
+            operation,
         };
         Some(join.emit(buf))
     }
@@ -132,6 +135,10 @@ impl Reducer {
         self.events.tell(WorkerEvent::InGeneration { generation, rank, workers });
         self.asking.start(now, self.config.options.keepalive);
         self.counts.generations += 1;
+        if self.progress.is_unheard(Some(self.count_of_join()), welcome.operation) {
+            // This end leaves before it has any operation there: all begin again in the next generation.
+            return self.close(now, Closing::unheard(rank));
+        }
         let waiting = core::mem::take(&mut self.waiting);
         let is_behind_us = self.progress.align(welcome.operation);
         if is_behind_us && self.config.workers == 0 {

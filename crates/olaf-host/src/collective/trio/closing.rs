@@ -9,7 +9,7 @@ use olaf_wire::reduce::Reason;
 use olaf_wire::trio::{ANY, Closed, Gone, Leave, TrioPacket};
 
 impl Worker {
-    fn leave_of_term(&self) -> Leave {
+    pub(super) fn leave_of_term(&self) -> Leave {
         let term = self.term.as_ref();
         Leave {
             job: u8::try_from(self.config.job.0).unwrap_or(u8::MAX),

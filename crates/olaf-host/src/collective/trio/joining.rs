@@ -7,11 +7,12 @@ use crate::collective::{Failure, Standing, window};
 use alloc::collections::VecDeque;
 use olaf_engine::{Instant, Refused, WorkerEvent};
 use olaf_wire::reduce::WelcomeCode;
-use olaf_wire::trio::{ANY, Hello, TrioPacket, Welcome};
+use olaf_wire::trio::{ANY, Hello, Leave, TrioPacket, Welcome};
 
 impl Worker {
     pub(super) fn begin_to_join(&mut self, now: Instant) {
         self.joining.begin(now, self.config.workers);
+        self.told = None;
         self.asking.stop();
         self.window.forget();
     }
@@ -26,6 +27,7 @@ impl Worker {
         self.joining.sent(now);
         self.quiet.expect(now);
         self.counts.hellos += 1;
+        self.told.get_or_insert(self.newest);
         let options = &self.config.options;
         let timeout = options.deadline.map_or(0, |deadline| deadline.as_millis().max(1));
         let byte = |number: u32| u8::try_from(number).expect("Options::check() has seen to it");
@@ -62,6 +64,13 @@ impl Worker {
                 self.heard();
                 return Ok(());
             }
+            // This end has left that term before it took part. If the leaves were lost, it leaves once more.
+            Standing::Joining { .. } if welcome.term != 0 && welcome.term == self.passed_term => {
+                if self.leaving.at().is_none() {
+                    self.pass_over(now, &welcome);
+                }
+                return Err(Refused::OldEpoch);
+            }
             Standing::Joining { .. } if welcome.term == 0 || welcome.term != self.last_term => {}
             // The welcome to the term that has just ended was late.
             Standing::Joining { .. } => return Err(Refused::OldEpoch),
@@ -74,6 +83,7 @@ impl Worker {
             self.path.sample_question(since(now, welcome.sent_at_us));
         }
         match welcome.code {
+            WelcomeCode::Welcome if self.is_unheard(&welcome) => self.pass_over(now, &welcome),
             WelcomeCode::Welcome => self.enter(now, &welcome),
             WelcomeCode::Waiting => {
                 let (here, workers) = (welcome.here.into(), welcome.workers.into());
@@ -89,6 +99,22 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    /// An operation was given up while this end joined, and the switch may have heard an older count. That operation has to fail at
+    /// the other workers, too: the term ends before this end takes part in it, and the next hello says the new count.
+    fn pass_over(&mut self, now: Instant, welcome: &Welcome) {
+        let Welcome { term, source, .. } = *welcome;
+        (self.passed_term, self.told) = (term, Some(self.newest));
+        self.leaving.begin(now, Leave { term, source, ..self.leave_of_term() });
+    }
+
+    /// Returns true if the switch says that all are behind this end, and may have heard an older count of it; see
+    /// [`Progress::is_unheard`](crate::collective::member::Progress::is_unheard).
+    fn is_unheard(&self, welcome: &Welcome) -> bool {
+        let ahead = self.newest.wrapping_sub(welcome.newest);
+        let is_ahead = self.last_term != 0 && (1..1 << 15).contains(&ahead);
+        is_ahead && self.told.is_some_and(|told| told != self.newest)
     }
 
     /// A term begins.

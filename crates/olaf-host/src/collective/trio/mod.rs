@@ -90,6 +90,10 @@ pub struct Worker {
     doomed: Doomed,
     /// The newest generation that this end has begun.
     newest: u16,
+    /// The same at the first hello since this end has been joining.
+    told: Option<u16>,
+    /// A term that this end left before it took part, because the switch had not heard how far its program is; 0: none.
+    passed_term: u32,
     leaving: Leaving<Leave>,
     ledger: Ledger,
     window: Box<dyn Window>,
@@ -116,6 +120,8 @@ impl Worker {
             waiting: VecDeque::new(),
             doomed: Doomed::default(),
             newest: 0,
+            told: None,
+            passed_term: 0,
             leaving: Leaving::default(),
             ledger: Ledger::default(),
             window: Box::new(Fixed::new(1)),

@@ -39,13 +39,7 @@ enum Row {
 }
 
 /// What a protocol does today instead of what is decided. The shared roster is to empty this table.
-const TODAY: &[(&str, Row, &str)] = &[
-    ("trio", Row::Tree, "told without a name"),
-    // The generation may begin with the count of an earlier join.
-    ("reduce", Row::GivenUp, "is summed with a later one"),
-    ("iswitch", Row::GivenUp, "is summed with a later one"),
-    ("trio", Row::GivenUp, "is summed with a later one"),
-];
+const TODAY: &[(&str, Row, &str)] = &[("trio", Row::Tree, "told without a name")];
 
 /// What the note decides.
 fn decided<P: Protocol>(row: Row) -> &'static str {

@@ -66,8 +66,6 @@ pub struct Worker {
     waiting: VecDeque<Open>,
     next_operation: u64,
     progress: Progress,
-    /// The count of operations in the first join since this end began to join.
-    told: Option<Option<u32>>,
     closing: Option<Closing>,
     ledger: Ledger,
     /// By server.
@@ -120,7 +118,6 @@ impl Worker {
             waiting: VecDeque::new(),
             next_operation: 0,
             progress: Progress::default(),
-            told: None,
             closing: None,
             ledger: Ledger::default(),
             turn: 0,
@@ -175,7 +172,8 @@ impl Worker {
     /// Asks all servers to be let in.
     fn begin_to_join(&mut self, now: Instant) {
         self.standing = Standing::Joining { here: 0, workers: self.config.workers };
-        (self.closing, self.told) = (None, None);
+        self.closing = None;
+        self.progress.joins_anew();
         for flow in &mut self.flows {
             self.counts.abandoned += flow.in_flight();
             let closed = flow.seat.map_or(flow.closed, |seat| seat.life);
@@ -193,10 +191,7 @@ impl Worker {
         let further = |one, other| if operations_ahead(other, one) > 0 { other } else { one };
         let furthest = seats.iter().map(|seat| seat.operations).fold(first.operations, further);
         let count = self.progress.begun_and_doomed();
-        let is_behind_us = count.is_some_and(|count| operations_ahead(count, furthest) > 0);
-        if is_behind_us && self.told.is_some_and(|told| told != count) {
-            // An operation that was given up while this end joined: the servers may not have heard of it. It has to
-            // fail at the other workers, too.
+        if self.progress.is_unheard(count, furthest) {
             let failure = Failure::Closed { reason: Reason::Left, culprit: Some(first.rank) };
             return self.close(now, Closing { number: 0, failure, dooms_next: false });
         }

@@ -63,7 +63,7 @@ impl Worker {
         let keepalive = self.config.options.keepalive;
         let scale = self.scale_of_join();
         let count = self.progress.begun_and_doomed();
-        self.told.get_or_insert(count);
+        self.progress.tell(count);
         let flow = &mut self.flows[at];
         // A server that does not answer is asked again soon, and then more and more seldom.
         flow.joins.sent(now, keepalive);
