@@ -835,7 +835,7 @@ class Engine:
         """
 
     def leave(self) -> None:
-        """Worker: say good-bye to the job."""
+        """Worker: leave the job."""
 
     def model(self, job: int = 1) -> tuple[int, NDArray[np.float32]] | None:
         """Server: a job's model, its version and its parameters, or None."""

@@ -1,4 +1,4 @@
-"""What a run hears of its processes: printed lines, faults of the user's code, signs of life."""
+"""What a run hears of its processes: printed lines, faults of the user's code, heartbeats."""
 
 import subprocess
 import sys

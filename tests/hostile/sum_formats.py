@@ -9,7 +9,7 @@ from typing import ClassVar
 
 ANY = 0xFFFF_FFFF
 LEFT = 2
-"""The reason "left" of a good-bye."""
+"""The reason "left" of a leave."""
 LONGEST_CONTROL = 200
 """Bytes: control messages and answers are shorter, and packets with a sum of these tests longer."""
 
@@ -53,7 +53,7 @@ class Format(ABC):
         """The generation that a welcome names; 0: it is no welcome."""
 
     def life_of(self, answer: bytes) -> int:
-        """What a good-bye names; 0: it is no welcome."""
+        """What a leave names; 0: it is no welcome."""
         return self.generation_of(answer)
 
     @abstractmethod

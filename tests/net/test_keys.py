@@ -272,7 +272,7 @@ def test_what_was_recorded_or_changed_has_no_effect(
         plain_socket.sendto(datagram, address_of(server))
     until(lambda: stats(server)["keys"]["received"] >= before["received"] + 3 * len(recorded))
     counts = stats(server)["keys"]
-    assert counts["opened"] - before["opened"] <= 2, "signs of life of the worker itself"
+    assert counts["opened"] - before["opened"] <= 2, "heartbeats of the worker itself"
     assert counts["refused"]["replayed"] > 0
     assert counts["refused"]["bad_tag"] > 0
     assert counts["refused"]["unknown_association"] > 0

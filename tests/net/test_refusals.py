@@ -89,7 +89,7 @@ def test_a_dead_worker_s_id_is_taken_over_after_its_silence(network: Network) ->
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as relay:
         relay.bind(("127.0.0.1", 0))
         relay.setblocking(False)
-        # The first life joins through a wire that is then cut: it can say no good-bye.
+        # The first life joins through a wire that is then cut: it can say no leave.
         first = network.client(f"127.0.0.1:{relay.getsockname()[1]}", worker=3, keepalive_ms=50)
         pump = _Pump(relay, address_of(switch))
         joining = pump.joined(first)

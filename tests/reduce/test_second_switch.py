@@ -322,7 +322,7 @@ def test_a_worker_that_was_idle_when_the_switch_was_started_again_moves_too() ->
             idle.wait(PATIENCE_S)
             idle.wait(PATIENCE_S)
             if connection.rank:
-                # Its signs of life tell it that the switch has another life.
+                # Its heartbeats tell it that the switch has another life.
                 while not connection.events():
                     time.sleep(0.01)
             return float(connection.all_reduce(np.ones(3, np.float32))[0])

@@ -582,7 +582,7 @@ enum olaf_result olaf_engine_pull(struct olaf_engine *engine,
                                   size_t count,
                                   uint32_t *version);
 
-// A worker says good-bye. `OLAF_RESULT_BAD_ARGUMENT`: the engine is no worker.
+// A worker leaves. `OLAF_RESULT_BAD_ARGUMENT`: the engine is no worker.
 //
 // # Safety
 // `engine` is null or from `olaf_engine_new`.

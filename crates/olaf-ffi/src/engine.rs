@@ -434,7 +434,7 @@ pub unsafe extern "C" fn olaf_engine_pull(
     })
 }
 
-/// A worker says good-bye. `OLAF_RESULT_BAD_ARGUMENT`: the engine is no worker.
+/// A worker leaves. `OLAF_RESULT_BAD_ARGUMENT`: the engine is no worker.
 ///
 /// # Safety
 /// `engine` is null or from `olaf_engine_new`.

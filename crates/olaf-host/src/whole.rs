@@ -272,7 +272,7 @@ impl Whole {
         Ok(Some(version))
     }
 
-    /// Worker: says good-bye. See [`Worker::leave`].
+    /// Worker: leaves. See [`Worker::leave`].
     ///
     /// # Errors
     /// [`WholeError::OnlyA`].

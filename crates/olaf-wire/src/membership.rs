@@ -371,7 +371,7 @@ impl Welcome {
     }
 }
 
-/// A worker's good-bye. No party waits for it: a worker that vanishes is noticed by its silence.
+/// A worker's leave. No party waits for it: a worker that vanishes is noticed by its silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leave {
     /// The worker.

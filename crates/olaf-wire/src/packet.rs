@@ -19,7 +19,7 @@ pub enum Kind {
     Join = 4,
     /// The answer to a join, down: [`crate::Welcome`].
     Welcome = 5,
-    /// A worker's good-bye, up: [`crate::Leave`].
+    /// A worker's leave, up: [`crate::Leave`].
     Leave = 6,
     /// A request for segments of a model, up: [`crate::Fetch`].
     Fetch = 7,

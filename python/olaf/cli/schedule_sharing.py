@@ -140,7 +140,7 @@ def host(
     The controller's grants decide whether an all-reduce uses the switches. No bytes are summed: the
     hosts of the job wait for each other, and then for the time that the all-reduce would take.
     Prints what the host did at the end; with --metrics first a line with that address. The host
-    repeats its good-bye until the controller answers, for 10 s at most ("dismissed").
+    repeats its leave until the controller answers, for 10 s at most ("dismissed").
 
     \b
     Examples:
@@ -170,7 +170,7 @@ def host(
     if not said["dismissed"]:
         place = json.loads(config)["controller"]
         click.echo(
-            f"olaf: the controller at {place} did not answer this host's good-bye: it may take the "
+            f"olaf: the controller at {place} did not answer this host's leave: it may take the "
             f"host for dead, and fence job {job}",
             err=True,
         )

@@ -21,7 +21,7 @@ class Hears(Protocol):
 
 
 class Hearing:
-    """The progress, the printed lines, the signs of life and the faults of a run."""
+    """The progress, the printed lines, the heartbeats and the faults of a run."""
 
     def __init__(
         self,

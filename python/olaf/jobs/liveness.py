@@ -1,4 +1,4 @@
-"""Whether a run still gets anywhere: the workers' steps are signs of life.
+"""Whether a run still gets anywhere: the workers' steps are heartbeats.
 
 A slow environment may need minutes for an update. Its worker says ``alive`` after steps, at most
 every two seconds. The patience of a run follows the slowest step so far. No clock: time is an
@@ -30,7 +30,7 @@ class _Worker:
 
 
 class Liveness:
-    """The signs of life of a run's workers."""
+    """The heartbeats of a run's workers."""
 
     def __init__(self, *, start_s: float, stall_s: float, now_s: float) -> None:
         """start_s: patience before the first step of any worker; stall_s: afterwards."""

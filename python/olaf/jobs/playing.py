@@ -1,4 +1,4 @@
-"""What every process does that runs an environment: make it, show signs of life, close it."""
+"""What every process does that runs an environment: make it, show heartbeats, close it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from olaf.jobs.faults import end_with_fault
 from olaf.processes.lines import Control, Reporter
 
 ALIVE_S = 2.0
-"""Seconds between two signs of life of a worker that has nothing else to say."""
+"""Seconds between two heartbeats of a worker that has nothing else to say."""
 
 
 @contextlib.contextmanager
@@ -78,7 +78,7 @@ class Pulse:
             self._say(now)
 
     def told(self) -> None:
-        """The worker has just reported a turn, which is a sign of life too."""
+        """The worker has just reported a turn, which is a heartbeat too."""
         self._last_s = time.monotonic()
         self._begin(self._last_s)
 

@@ -299,7 +299,7 @@ class WorkerSettings(Section):
     flush_timeout_s: float = Field(default=2.0, ge=0)
     """Time limit at the end for the last updates to leave."""
     keepalive_ms: int = Field(default=WORKER["keepalive_ms"], ge=1)
-    """Interval between signs of life while the worker has nothing to push."""
+    """Interval between heartbeats while the worker has nothing to push."""
     silent_after_ms: int = Field(default=WORKER["silent_after_ms"], ge=1)
     """A peer is reported silent if it was not heard within this time."""
     ecn: bool = WORKER["ecn"]

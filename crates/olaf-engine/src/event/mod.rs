@@ -47,7 +47,7 @@ impl Event {
 pub enum Event {
     /// A worker was let in.
     WorkerJoined(WorkerSeen),
-    /// A worker said good-bye.
+    /// A worker left.
     WorkerLeft(WorkerSeen),
     /// A worker has not been heard for the configured time.
     WorkerSilent(WorkerSeen),
@@ -151,7 +151,7 @@ pub enum SumEvent {
         /// Why.
         code: reduce::WelcomeCode,
     },
-    /// A worker said good-bye.
+    /// A worker left.
     WorkerLeft {
         /// Its rank.
         rank: u32,

@@ -1,6 +1,6 @@
-//! Whether a party that owes a sign of life has given one.
+//! Whether a party that owes a heartbeat has given one.
 //!
-//! Some parties owe a sign of life only when something was asked of them: a server that no party
+//! Some parties owe a heartbeat only when something was asked of them: a server that no party
 //! sends to has nothing to answer. Others owe one all the time: a worker repeats its join.
 //!
 //! | time since a sign was due | the party is |
@@ -21,17 +21,17 @@ pub const GONE: u32 = 30;
 /// others hear of it within two seconds, also where the first notice is lost.
 pub const LOOKS: u32 = 16;
 
-/// When a party was heard, and since when it owes a sign of life.
+/// When a party was heard, and since when it owes a heartbeat.
 #[derive(Clone, Debug, Default)]
 pub struct Liveness {
     heard: Option<Instant>,
-    /// From here on it owes a sign of life.
+    /// From here on it owes a heartbeat.
     expected: Option<Instant>,
     silent: bool,
     epoch: u32,
 }
 
-/// What a sign of life says beside that.
+/// What a heartbeat says beside that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
     /// Nothing.
@@ -43,7 +43,7 @@ pub enum Sign {
 }
 
 impl Liveness {
-    /// A party that is heard at `now` and owes the next sign of life from then on.
+    /// A party that is heard at `now` and owes the next heartbeat from then on.
     #[must_use]
     pub const fn since(now: Instant) -> Self {
         Self { heard: Some(now), expected: Some(now), silent: false, epoch: 0 }
@@ -74,7 +74,7 @@ impl Liveness {
         if back { Sign::Back } else { Sign::Usual }
     }
 
-    /// It was heard, and owes the next sign of life from now on. A silent party stays silent until
+    /// It was heard, and owes the next heartbeat from now on. A silent party stays silent until
     /// [`comes_back`](Self::comes_back): the caller chooses which sign brings a party back.
     pub const fn note(&mut self, now: Instant) {
         self.heard = Some(now);
@@ -99,13 +99,13 @@ impl Liveness {
         self.expected.filter(|_| !self.silent).map(|since| since + after)
     }
 
-    /// For how long it has owed a sign of life.
+    /// For how long it has owed a heartbeat.
     #[must_use]
     pub fn silence(&self, now: Instant) -> Duration {
         self.expected.map_or(Duration::ZERO, |since| now.since(since))
     }
 
-    /// Returns true if it has owed a sign of life for at least `after`.
+    /// Returns true if it has owed a heartbeat for at least `after`.
     #[must_use]
     pub fn is_overdue(&self, now: Instant, after: Duration) -> bool {
         self.expected.is_some() && self.silence(now) >= after

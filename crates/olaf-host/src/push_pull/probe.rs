@@ -162,7 +162,7 @@ impl Probe {
         (self.begun, self.next) = (Some(now), Some(now));
     }
 
-    /// Returns true if all was asked, and the good-bye has been sent.
+    /// Returns true if all was asked, and the leave has been sent.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.phase == Phase::Done && !self.leaves

@@ -34,7 +34,7 @@ impl Default for Fair {
 pub(super) struct State {
     /// Generation time of the newest update taken in.
     taken_newest_ns: u64,
-    /// When the network last gave a sign of life.
+    /// When the network last gave a heartbeat.
     last_sign: Instant,
     /// How long the cluster waits from `last_sign` on.
     due_after_ns: f64,

@@ -85,7 +85,7 @@ fn who_fills_the_server_with_trained_jobs_and_goes_keeps_others_out_for_a_day_at
     let mut net = Net::new(ServerConfig::default());
     for job in 0..1_024 {
         net.trains(job).unwrap();
-        // Some say good-bye, and the others fall silent.
+        // Some leave, and the others fall silent.
         if job % 2 == 0 {
             net.leaves(job);
         }

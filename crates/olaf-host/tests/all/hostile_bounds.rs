@@ -89,7 +89,7 @@ fn what_was_computed_on_a_forged_version_names_a_version_that_the_server_has() {
 }
 
 #[test]
-fn a_good_bye_from_another_address_or_session_is_refused() {
+fn a_leave_from_another_address_or_session_is_refused() {
     let mut pair = Pair::joined(plain(Limits::default()));
     pair.enters(8);
     let leave = olaf_wire::Leave { address: olaf_samples::address(JOB.0, 0, 8) };

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a good-bye waits for a full socket.
+/// How long a leave waits for a full socket.
 const LEAVE_PATIENCE: Duration = Duration::from_millis(200);
 
 /// A worker with its socket. Every call may come from any thread.
@@ -401,7 +401,7 @@ impl Client {
         Ok(())
     }
 
-    /// Tells the job good-bye and stops the thread; nothing when that was done before.
+    /// Leaves the job and stops the thread; nothing when that was done before.
     pub fn leave(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return };

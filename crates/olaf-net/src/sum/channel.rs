@@ -240,20 +240,20 @@ impl Channel {
         Ok(self.shared.take_events())
     }
 
-    /// Tells the job good-bye. Open operations fail.
+    /// Leaves the job. Open operations fail.
     pub(super) fn say_goodbye(&self) {
         self.shared.with(|operations| operations.leave(clock::now()));
         self.shared.transmit();
         self.shared.hand_over();
     }
 
-    /// Stops the thread, once the good-bye was heard or the time for it is over. Whether it ran.
+    /// Stops the thread, once the leave was heard or the time for it is over. Whether it ran.
     pub(super) fn close(&self) -> bool {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return false };
-        // A full socket gets a moment, and a good-bye that is lost is said again.
+        // A full socket gets a moment, and a leave that is lost is said again.
         let gone = |operations: &mut Operations| {
-            // An end that awaits nothing has said good-bye, and was heard.
+            // An end that awaits nothing has left, and was heard.
             let is_quiet = operations.end.poll_timeout().is_none();
             (is_quiet && self.shared.is_sent()).then_some(())
         };

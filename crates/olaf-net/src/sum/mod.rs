@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time in which a worker that leaves says good-bye.
+/// Time in which a worker that leaves says so.
 const LEAVE_PATIENCE: Duration = Duration::from_millis(300);
 /// An operation is divided among cores in parts of at least this many bytes: a smaller one ends
 /// sooner on one core.
@@ -391,7 +391,7 @@ impl SumClient {
         Ok(all)
     }
 
-    /// Tells the job good-bye and stops the thread; nothing when that was done before. Open
+    /// Leaves the job and stops the thread; nothing when that was done before. Open
     /// operations fail.
     pub fn leave(&self) {
         self.watch.iter().for_each(Watch::stop);

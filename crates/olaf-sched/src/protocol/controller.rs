@@ -52,7 +52,7 @@ pub enum Event {
     /// The job has failed. To do: tear its tree down at the switches, until that is done; then
     /// call [`fenced`](Controller::fenced). Until then what it held stays held.
     Fence(JobId, Failure),
-    /// All hosts of the job said good-bye: it is forgotten.
+    /// All hosts of the job have left: it is forgotten.
     Left(JobId),
     /// A controller of a later epoch is at work: this one says nothing more. To do: end.
     Superseded(u64),
@@ -385,7 +385,7 @@ impl<P: Policy> Controller<P> {
         self.forget_if_left(id);
     }
 
-    /// A host said good-bye: nothing of it runs, and nothing will.
+    /// A host left: nothing of it runs, and nothing will.
     fn leave(&mut self, now: u64, id: JobId, rank: u16) {
         let job = self.jobs.get_mut(&id).expect("its callers know the job");
         let host = &mut job.hosts[usize::from(rank)];

@@ -24,7 +24,7 @@ pub enum NotNow {
     Locked,
     /// The one before it runs (MINA §IV-C: one at a time).
     Runs(u64),
-    /// Never: this host said good-bye.
+    /// Never: this host has left.
     Left,
     /// Never: another host of the job does not answer.
     Failed(Gone),
@@ -76,14 +76,14 @@ pub struct Host {
     pub(super) failed: Option<Gone>,
     left: bool,
     farewell: Option<Farewell>,
-    /// The controller has heard the good-bye.
+    /// The controller has heard the leave.
     dismissed: bool,
     /// The largest epoch heard of.
     pub(super) epoch: u64,
     pub(super) out: VecDeque<Packet>,
 }
 
-/// A good-bye that the controller has not answered.
+/// A leave that the controller has not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Farewell {
     /// When it is said again.
@@ -158,21 +158,21 @@ impl Host {
         let running = self.running.take().filter(|running| running.index == index);
         let running = running.expect("an operation ends once, after it was launched");
         if self.left {
-            self.say_good_bye();
+            self.send_leave();
         } else if running.in_network && !self.held() {
             // At once, so that no job waits for the controller to ask.
             self.reply(self.settled, self.settled_body());
         }
     }
 
-    /// Launches nothing more, and says good-bye: at once, or when the all-reduce that runs has
+    /// Launches nothing more, and leaves: at once, or when the all-reduce that runs has
     /// ended, as the controller gives on what it uses then. Repeats it until the host is
     /// [dismissed](Self::dismissed), or [`HostTiming::farewells_ns`] are over.
     pub fn leave(&mut self, now: u64) {
         self.left = true;
         let (at, until) = (now + self.timing.farewell_ns, now + self.timing.farewells_ns);
         self.farewell = (at < until && !self.dismissed).then_some(Farewell { at, until });
-        self.say_good_bye();
+        self.send_leave();
     }
 
     /// Takes in a packet; what is not for this host, or too late, changes nothing.
@@ -217,7 +217,7 @@ impl Host {
         if let Some(farewell) = self.farewell.filter(|farewell| farewell.at <= now) {
             let at = now + self.timing.farewell_ns;
             self.farewell = (at < farewell.until).then_some(Farewell { at, ..farewell });
-            self.say_good_bye();
+            self.send_leave();
         }
     }
 
@@ -226,8 +226,8 @@ impl Host {
         self.promise.as_ref().filter(|_| self.failed.is_none()).map(Promise::at)
     }
 
-    /// What runs is waited for: its end says good-bye.
-    fn say_good_bye(&mut self) {
+    /// What runs is waited for: its end leaves.
+    fn send_leave(&mut self) {
         if self.running.is_none() {
             self.reply(self.settled, Body::Bye);
         }
@@ -245,13 +245,13 @@ impl Host {
         self.running
     }
 
-    /// The controller has heard the good-bye. Who ends before may be taken for dead, and its job is fenced.
+    /// The controller has heard the leave. Who ends before may be taken for dead, and its job is fenced.
     #[must_use]
     pub const fn dismissed(&self) -> bool {
         self.dismissed
     }
 
-    /// This host still says good-bye: the controller has not answered.
+    /// This host still leaves: the controller has not answered.
     #[must_use]
     pub const fn takes_leave(&self) -> bool {
         self.farewell.is_some()
@@ -372,14 +372,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_says_good_bye_when_what_runs_has_ended() {
+    fn it_leaves_when_what_runs_has_ended() {
         let mut host = Host::new(JobId(1), 0, 2, HostTiming::default());
         let launch = host.launch().expect("nothing is in its way");
         host.leave(0);
         assert_eq!(host.poll_transmit(), None);
         assert_eq!(host.launch(), Err(NotNow::Runs(0)));
         host.done(launch.index);
-        let bye = host.poll_transmit().expect("it says good-bye");
+        let bye = host.poll_transmit().expect("it leaves");
         assert_eq!((bye.body, bye.to), (Body::Bye, Party::Controller));
         assert_eq!(host.launch(), Err(NotNow::Left));
         assert!(!host.dismissed());
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_good_bye_again_until_the_controller_answers_or_the_time_is_over() {
+    fn it_leaves_again_until_the_controller_answers_or_the_time_is_over() {
         let timing = HostTiming { farewell_ns: 10, farewells_ns: 45, ..HostTiming::default() };
         let mut lonely = Host::new(JobId(1), 0, 2, timing);
         lonely.leave(100);
@@ -419,7 +419,7 @@ mod tests {
         let mut heard = Host::new(JobId(1), 0, 2, timing);
         heard.leave(100);
         assert!(heard.takes_leave());
-        let bye = heard.poll_transmit().expect("it says good-bye");
+        let bye = heard.poll_transmit().expect("it leaves");
         heard.handle_packet(105, &Packet { from: bye.to, to: bye.from, ..bye });
         assert!(!heard.takes_leave() && heard.dismissed());
         heard.handle_timeout(110);
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_leaves_waits_for_what_runs_and_for_an_answer_to_its_good_bye() {
+    fn a_host_that_leaves_waits_for_what_runs_and_for_an_answer_to_its_leave() {
         let timing = HostTiming { farewell_ns: 10, farewells_ns: 45, ..HostTiming::default() };
         let mut host = Host::new(JobId(1), 0, 2, timing);
         let launch = host.launch().expect("nothing is in its way");

@@ -48,7 +48,7 @@ pub(super) struct HostState {
     pub(super) free: bool,
     /// It was heard in this life of the controller.
     pub(super) heard: bool,
-    /// It said good-bye.
+    /// It has left.
     pub(super) left: bool,
     /// Sendings since it last answered.
     pub(super) unanswered: u32,

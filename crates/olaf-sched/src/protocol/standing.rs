@@ -16,7 +16,7 @@ pub struct Standing {
     pub hosts: usize,
     /// Hosts that were heard in this life of the controller.
     pub heard: usize,
-    /// Hosts that said good-bye.
+    /// Hosts that have left.
     pub left: usize,
     /// The first host that was not heard yet.
     pub unheard: Option<u16>,
@@ -200,8 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn each_good_bye_is_answered_also_when_the_job_is_forgotten_but_not_by_a_superseded_controller()
-    {
+    fn each_leave_is_answered_also_when_the_job_is_forgotten_but_not_by_a_superseded_controller() {
         let answered = |controller: &mut Controller<First>, rank| {
             while controller.poll_transmit().is_some() {}
             says(controller, A, rank, Body::Bye);

@@ -51,9 +51,9 @@ pub struct HostTiming {
     pub ask_ns: u64,
     /// A host that has not answered this number of questions is dead, and the job with it.
     pub askings: u32,
-    /// Between two good-byes of a host that the controller has not answered.
+    /// Between two leaves of a host that the controller has not answered.
     pub farewell_ns: u64,
-    /// A host that has left for this time says good-bye no more. 0: it says it once.
+    /// A host repeats its leave for this time. 0: it is sent once.
     pub farewells_ns: u64,
 }
 

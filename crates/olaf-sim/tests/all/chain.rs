@@ -84,7 +84,7 @@ fn the_most_crowded_queue_of_the_path_is_told_wherever_it_is() {
 }
 
 #[test]
-fn updates_pushed_just_before_leaving_count_although_the_good_bye_overtakes_them() {
+fn updates_pushed_just_before_leaving_count_although_the_leave_overtakes_them() {
     // The last uplink is so slow that the merges wait there long after everyone has left.
     let setting = Setting { workers: 6, clusters: 3, ..Setting::default() };
     let mut tree = Tree::chain(&setting, 2);

@@ -105,7 +105,7 @@ pub struct Welcome {
     pub operations: u32,
 }
 
-/// A worker's good-bye, or the word of the switch in front of a worker that the worker is no more.
+/// A worker's leave, or the word of the switch in front of a worker that the worker is no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leave {
     /// The job.
@@ -428,7 +428,7 @@ pub fn other_version_of(bytes: &[u8], job: u16, session: Session) -> Option<u8> 
 }
 
 impl Leave {
-    /// Reads a good-bye.
+    /// Reads a leave.
     ///
     /// # Errors
     /// [`Refusal::BadField`] for another kind, and where a field is set that it does not have.
@@ -448,7 +448,7 @@ impl Leave {
         Ok(message)
     }
 
-    /// Writes the good-bye; returns the datagram's length.
+    /// Writes the leave; returns the datagram's length.
     ///
     /// # Panics
     /// When `buf` is shorter than that.
@@ -462,7 +462,7 @@ impl Leave {
 }
 
 impl Left {
-    /// Reads the answer to a good-bye.
+    /// Reads the answer to a leave.
     ///
     /// # Errors
     /// [`Refusal::BadField`] for another kind, and where a field is set that it does not have.

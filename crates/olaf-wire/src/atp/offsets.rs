@@ -179,7 +179,7 @@ pub mod welcome {
     pub const LONG: usize = 86;
 }
 
-/// Offsets of a good-bye.
+/// Offsets of a leave.
 pub mod leave {
     #![allow(missing_docs, reason = "each is the field of that name")]
     pub const SESSION: usize = 18;
@@ -188,7 +188,7 @@ pub mod leave {
     pub const LEN: usize = 25;
 }
 
-/// Offsets of the answer to a good-bye.
+/// Offsets of the answer to a leave.
 pub mod left {
     #![allow(missing_docs, reason = "each is the field of that name")]
     pub const SESSION: usize = 18;

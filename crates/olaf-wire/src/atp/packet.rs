@@ -19,11 +19,11 @@ pub enum Kind {
     Join,
     /// The answer to a join, down: [`super::Welcome`].
     Welcome,
-    /// A worker's good-bye, up: [`super::Leave`].
+    /// A worker's leave, up: [`super::Leave`].
     Leave,
     /// The generation has ended, down: [`super::Closed`].
     Closed,
-    /// The server has heard a good-bye, down: [`super::Left`].
+    /// The server has heard a leave, down: [`super::Left`].
     Left,
 }
 

@@ -59,7 +59,7 @@ pub fn join_of_another_version(bytes: &[u8]) -> Option<Session> {
     other.then(|| Session(u32::from_be_bytes(array_at(bytes, join::SESSION))))
 }
 
-/// The job that a control message names: only joins and good-byes have room for it.
+/// The job that a control message names: only joins and leaves have room for it.
 #[must_use]
 pub fn job_of(bytes: &[u8]) -> Option<u32> {
     let names = [Action::Join as u8, Action::Leave as u8];

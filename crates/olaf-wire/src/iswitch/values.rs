@@ -105,7 +105,7 @@ pub struct Admission {
     pub nonce: u32,
 }
 
-/// "Confirm the success/failure of actions". Up it confirms results, and is the sign of life of a worker
+/// "Confirm the success/failure of actions". Up it confirms results, and is the heartbeat of a worker
 /// that has nothing to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {

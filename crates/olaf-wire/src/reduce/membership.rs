@@ -224,7 +224,7 @@ impl Welcome {
     }
 }
 
-/// A worker's good-bye. Nobody waits for it: a worker that vanishes is noticed by its silence.
+/// A worker's leave. Nobody waits for it: a worker that vanishes is noticed by its silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leave {
     /// The sender.

@@ -25,7 +25,7 @@ pub enum Kind {
     Join = 5,
     /// The answer to a join, down: [`super::Welcome`].
     Welcome = 6,
-    /// A worker's good-bye, up: [`super::Leave`].
+    /// A worker's leave, up: [`super::Leave`].
     Leave = 7,
     /// The generation has ended, down: [`super::Closed`].
     Closed = 8,

@@ -196,7 +196,7 @@ impl Welcome {
     }
 }
 
-/// A good-bye, up.
+/// A leave, up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leave {
     /// The job.

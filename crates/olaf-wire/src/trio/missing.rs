@@ -84,7 +84,7 @@ impl Ask {
     }
 }
 
-/// The answer to a question, down: these parts of the asker are not here. No blocks: a sign of life.
+/// The answer to a question, down: these parts of the asker are not here. No blocks: a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Want {
     /// The job.

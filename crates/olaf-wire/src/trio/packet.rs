@@ -23,7 +23,7 @@ pub enum Kind {
     Want = 5,
     /// The term has ended, down: [`super::Closed`].
     Closed = 6,
-    /// A worker's good-bye, up: [`super::Leave`].
+    /// A worker's leave, up: [`super::Leave`].
     Leave = 7,
     /// A worker straggles, or no longer does, down: [`super::Straggler`].
     Straggler = 8,

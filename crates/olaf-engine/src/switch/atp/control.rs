@@ -167,7 +167,7 @@ impl Switch {
         }
     }
 
-    /// A good-bye. The server sees this switch's address alone, so this switch has to look where it comes from.
+    /// A leave. The server sees this switch's address alone, so this switch has to look where it comes from.
     pub(super) fn handle_leave(
         &mut self,
         now: Instant,
@@ -204,7 +204,7 @@ impl Switch {
         Verdict::Absorb
     }
 
-    /// The server has heard a good-bye.
+    /// The server has heard a leave.
     pub(super) fn handle_left(
         &mut self,
         now: Instant,

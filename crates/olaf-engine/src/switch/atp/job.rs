@@ -2,7 +2,7 @@
 //! may send gradients.
 //!
 //! differs: the paper builds its multicast tree with IGMP (ATP §3.2). Here the switch remembers where
-//! joins came from. A worker repeats its join as a sign of life, so that a switch that restarts knows
+//! joins came from. A worker repeats its join as a heartbeat, so that a switch that restarts knows
 //! its workers again soon. Whoever joins is a candidate at first: the server's welcome makes it a member.
 
 use super::places::Places;
@@ -182,7 +182,7 @@ impl Job {
         self.leaves_its_peer(session)
     }
 
-    /// A worker at that peer says good-bye; whether there is such a worker.
+    /// A worker at that peer leaves; whether there is such a worker.
     pub(super) fn forget(&mut self, session: Session, peer: PeerId) -> bool {
         let is_member = self.members.get(&session).is_some_and(|member| member.peer == peer);
         let is_candidate = self.candidates.get(&session).is_some_and(|of| of.place.peer == peer);

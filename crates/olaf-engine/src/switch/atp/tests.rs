@@ -449,7 +449,7 @@ fn where_addresses_are_proved_the_server_hears_of_no_strangers_gradient() {
 }
 
 #[test]
-fn a_good_bye_counts_from_its_workers_address_alone() {
+fn a_leave_counts_from_its_workers_address_alone() {
     let mut trace = Trace::new(16, 2);
     let leave = |session| {
         let mut bytes = vec![0; 64];

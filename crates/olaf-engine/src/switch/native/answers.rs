@@ -21,7 +21,7 @@ pub(super) const UNANSWERED_LIMIT: usize = 4096;
 
 /// A receiver of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Hearer {
+pub(super) enum Receiver {
     /// A worker of this switch's own.
     Worker(WorkerId),
     /// The switch before this one, which knows the contributors of its merges.
@@ -31,7 +31,7 @@ pub(super) enum Hearer {
 /// Somebody whose update met a departing entry, and the newest of their own numbers in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sharer {
-    pub(super) hearer: Hearer,
+    pub(super) receiver: Receiver,
     pub(super) sequence: u32,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Unanswered {
 pub(super) struct Answering {
     /// Its version and what it acknowledges: a gated update is answered with the same version.
     of: (u32, u32),
-    receivers: BTreeMap<Hearer, u32>,
+    receivers: BTreeMap<Receiver, u32>,
 }
 
 impl Answering {
@@ -56,7 +56,7 @@ impl Answering {
         self.of.0 == version && !self.receivers.is_empty()
     }
 
-    pub(super) fn hearers(&self) -> impl Iterator<Item = Hearer> + '_ {
+    pub(super) fn receivers(&self) -> impl Iterator<Item = Receiver> + '_ {
         self.receivers.keys().copied()
     }
 }
@@ -111,22 +111,22 @@ impl Switch {
                 concerned
             }
         } else {
-            BTreeMap::from([(Hearer::Worker(answer.address.worker), 0)])
+            BTreeMap::from([(Receiver::Worker(answer.address.worker), 0)])
         };
         // The answer tells its receivers the ends of their updates; other senders get an
         // acknowledgement of their own.
-        let mut ends_of = |hearer| {
+        let mut ends_of = |receiver| {
             let cluster = job.clusters.get_mut(&answer.address.cluster);
-            cluster.map_or(Ends::NONE, |cluster| cluster.ends.tell(hearer, answer.segment))
+            cluster.map_or(Ends::NONE, |cluster| cluster.ends.tell(receiver, answer.segment))
         };
         let newest = answer.segments == 1 || !is_model;
-        told.retain(|(hearer, ends)| {
-            !newest || !receivers.contains_key(hearer) || *ends != ends_of(*hearer)
+        told.retain(|(receiver, ends)| {
+            !newest || !receivers.contains_key(receiver) || *ends != ends_of(*receiver)
         });
-        let receivers: Vec<(Hearer, u32, Ends)> = receivers
+        let receivers: Vec<(Receiver, u32, Ends)> = receivers
             .into_iter()
-            .map(|(hearer, sequence)| {
-                (hearer, sequence, if newest { ends_of(hearer) } else { Ends::NONE })
+            .map(|(receiver, sequence)| {
+                (receiver, sequence, if newest { ends_of(receiver) } else { Ends::NONE })
             })
             .collect();
         let flow = Flow { job: id, cluster: answer.address.cluster, segment: answer.segment };
@@ -134,8 +134,8 @@ impl Switch {
         let lanes: Arc<[u8]> = packet.lanes().into();
         let mut groups: Vec<Group> = Vec::new();
         let mut verdict = Verdict::Absorb;
-        for (hearer, sequence, ends) in receivers {
-            let Some((place, address)) = self.place_of(id, answer.address.cluster, hearer) else {
+        for (receiver, sequence, ends) in receivers {
+            let Some((place, address)) = self.place_of(id, answer.address.cluster, receiver) else {
                 if answer.address.worker != WorkerId::ALL {
                     verdict = Verdict::Drop(DropReason::UnknownReceiver);
                 }
@@ -163,22 +163,22 @@ impl Switch {
         verdict
     }
 
-    /// Where a hearer is, and by what name.
+    /// Where a receiver is, and by what name.
     pub(super) fn place_of(
         &self,
         id: JobId,
         cluster: ClusterId,
-        hearer: Hearer,
+        receiver: Receiver,
     ) -> Option<(Place, Address)> {
         let job = self.jobs.get(&id)?;
-        match hearer {
-            Hearer::Switch(peer) => {
+        match receiver {
+            Receiver::Switch(peer) => {
                 let member = || job.members.values().find(|m| m.behind_switch && m.peer == peer);
                 let below = job.below.get(&peer).map(|below| below.port);
                 let port = below.or_else(|| member().map(|member| member.port))?;
                 Some((Place { port, peer }, Address { cluster, ..everyone(id) }))
             }
-            Hearer::Worker(worker) => {
+            Receiver::Worker(worker) => {
                 let member = job.members.get(&worker)?;
                 let session = member.session;
                 Some((member.place(), Address { job: id, cluster, worker, session }))
@@ -247,12 +247,12 @@ impl Acknowledges {
     }
 }
 
-/// The server has acknowledged all departures up to `up_to`. Returns the hearers that contributed
+/// The server has acknowledged all departures up to `up_to`. Returns the receivers that contributed
 /// to them, each with its newest number: the switch must send each of them a model.
 ///
 /// Example: departures 4 (of A and B) and 5 (of A) wait. An answer up to 5 returns A and B; an
 /// answer up to 4 returns the same two, and departure 5 still waits.
-fn acknowledge(cluster: &mut Cluster, up_to: u32, of: Acknowledges) -> BTreeMap<Hearer, u32> {
+fn acknowledge(cluster: &mut Cluster, up_to: u32, of: Acknowledges) -> BTreeMap<Receiver, u32> {
     let mut concerned = BTreeMap::new();
     let mut at = 0;
     while up_to != 0
@@ -265,11 +265,11 @@ fn acknowledge(cluster: &mut Cluster, up_to: u32, of: Acknowledges) -> BTreeMap<
         }
         let answered = cluster.unanswered.remove(at).expect("looked at just above");
         for sharer in answered.sharers {
-            let newest: &mut u32 = concerned.entry(sharer.hearer).or_default();
+            let newest: &mut u32 = concerned.entry(sharer.receiver).or_default();
             *newest = serial::later(*newest, sharer.sequence);
         }
     }
-    cluster.owed.extend(concerned.iter().map(|(hearer, sequence)| (*hearer, *sequence)));
+    cluster.owed.extend(concerned.iter().map(|(receiver, sequence)| (*receiver, *sequence)));
     concerned
 }
 
@@ -278,9 +278,9 @@ fn model_receivers(
     cluster: &mut Cluster,
     answer: &Answer,
     acknowledges: Acknowledges,
-) -> BTreeMap<Hearer, u32> {
+) -> BTreeMap<Receiver, u32> {
     let of = (answer.model_version, answer.acknowledges);
-    // Hearers acknowledged only now must get a model too. If a model is half sent, they wait for
+    // Receivers acknowledged only now must get a model too. If a model is half sent, they wait for
     // the next one.
     acknowledge(cluster, answer.acknowledges, acknowledges);
     if cluster.answering.as_ref().is_none_or(|a| a.of != of) {
@@ -291,24 +291,28 @@ fn model_receivers(
     answering.receivers.clone()
 }
 
-/// Every hearer in a cluster, with its number if it has one. A switch stands for all workers behind
+/// Every receiver in a cluster, with its number if it has one. A switch stands for all workers behind
 /// it.
 fn whole_cluster(
     job: &Job,
     cluster: ClusterId,
-    concerned: &BTreeMap<Hearer, u32>,
-) -> BTreeMap<Hearer, u32> {
-    let hearers = job.hearers_in(cluster).into_iter();
-    hearers.map(|hearer| (hearer, concerned.get(&hearer).copied().unwrap_or(0))).collect()
+    concerned: &BTreeMap<Receiver, u32>,
+) -> BTreeMap<Receiver, u32> {
+    let receivers = job.receivers_in(cluster).into_iter();
+    receivers.map(|receiver| (receiver, concerned.get(&receiver).copied().unwrap_or(0))).collect()
 }
 
 impl Job {
-    /// Every hearer in a cluster; a switch below stands there once for each worker behind it.
-    pub(super) fn hearers_in(&self, cluster: ClusterId) -> Vec<Hearer> {
+    /// Every receiver in a cluster; a switch below stands there once for each worker behind it.
+    pub(super) fn receivers_in(&self, cluster: ClusterId) -> Vec<Receiver> {
         let members = self.members.iter().filter(|(_, member)| member.cluster == cluster);
         members
             .map(|(id, member)| {
-                if member.behind_switch { Hearer::Switch(member.peer) } else { Hearer::Worker(*id) }
+                if member.behind_switch {
+                    Receiver::Switch(member.peer)
+                } else {
+                    Receiver::Worker(*id)
+                }
             })
             .collect()
     }

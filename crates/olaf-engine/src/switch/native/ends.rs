@@ -2,10 +2,10 @@
 //! arrived.
 //!
 //! [`super::answers`] decides which parties get an answer. This module only keeps which of a
-//! hearer's own numbers were in departures that arrived above, and which of them never will arrive.
+//! receiver's own numbers were in departures that arrived above, and which of them never will arrive.
 
 use super::Switch;
-use super::answers::{Hearer, UNANSWERED_LIMIT};
+use super::answers::{Receiver, UNANSWERED_LIMIT};
 use super::job::Cluster;
 use super::ports::Message;
 use crate::ids::Flow;
@@ -22,13 +22,13 @@ use olaf_wire::{Ages, Answer, Ends, QueueStatus, serial};
 const FORGOTTEN: u32 = 256;
 
 /// Whose updates are in an entry, by their own numbers.
-pub(super) type Holds = Vec<(Hearer, Numbers)>;
+pub(super) type Holds = Vec<(Receiver, Numbers)>;
 
 /// Of one cluster.
 #[derive(Default)]
 pub(super) struct ClusterEnds {
     /// What is known of each sender's numbers, segment by segment.
-    known: Table<(Hearer, u32), FlowEnds>,
+    known: Table<(Receiver, u32), FlowEnds>,
     /// This switch's own count of the updates that it sent, segment by segment.
     sent: BTreeMap<u32, u32>,
     /// Departures without a word from above yet.
@@ -43,7 +43,7 @@ struct Departed {
 }
 
 /// What is to be told beside what is known of the newest numbers.
-type Told = Vec<(Hearer, Ends)>;
+type Told = Vec<(Receiver, Ends)>;
 
 impl ClusterEnds {
     /// An update comes. Says whether it may be taken, and the ends that its sender must be told now
@@ -51,14 +51,14 @@ impl ClusterEnds {
     #[inline]
     pub(super) fn arrives(
         &mut self,
-        hearer: Hearer,
+        receiver: Receiver,
         segment: u32,
         number: u32,
         hint: &mut Hint,
     ) -> (bool, Option<Ends>) {
         // A worker's segment is never taken after a newer one of its own.
-        let order = if matches!(hearer, Hearer::Worker(_)) { Order::Kept } else { Order::Any };
-        let known = self.known.at_or_insert((hearer, segment), hint, FlowEnds::default);
+        let order = if matches!(receiver, Receiver::Worker(_)) { Order::Kept } else { Order::Any };
+        let known = self.known.at_or_insert((receiver, segment), hint, FlowEnds::default);
         let untold = known.would_forget(number).then(|| known.tell());
         (known.arrives(number, order), untold)
     }
@@ -75,11 +75,11 @@ impl ClusterEnds {
     }
 
     /// What is known of a sender's newest numbers. The caller tells the sender.
-    pub(super) fn tell(&mut self, hearer: Hearer, segment: u32) -> Ends {
-        self.known.get_mut(&(hearer, segment)).map_or(Ends::NONE, FlowEnds::tell)
+    pub(super) fn tell(&mut self, receiver: Receiver, segment: u32) -> Ends {
+        self.known.get_mut(&(receiver, segment)).map_or(Ends::NONE, FlowEnds::tell)
     }
 
-    /// The server, or the switch above, reported the ends of departures. Returns what each hearer
+    /// The server, or the switch above, reported the ends of departures. Returns what each receiver
     /// must be told: the ends of its newest numbers once, and those of older numbers separately.
     ///
     /// Example: departure 7 merged number 3 of worker A and number 5 of worker B. If the server
@@ -96,31 +96,31 @@ impl ClusterEnds {
                 }
                 continue;
             }
-            for (hearer, numbers) in one.holds {
-                told.extend(self.note(hearer, segment, numbers.ends(delivered)));
-                concerned.insert(hearer);
+            for (receiver, numbers) in one.holds {
+                told.extend(self.note(receiver, segment, numbers.ends(delivered)));
+                concerned.insert(receiver);
             }
         }
-        told.extend(concerned.into_iter().map(|hearer| (hearer, self.tell(hearer, segment))));
+        told.extend(concerned.into_iter().map(|receiver| (receiver, self.tell(receiver, segment))));
         told
     }
 
     /// Notes what became of some numbers of a sender; what is too old to be noted is to be told.
-    fn note(&mut self, hearer: Hearer, segment: u32, ends: Ends) -> Option<(Hearer, Ends)> {
-        let known = self.known.get_or_insert((hearer, segment), FlowEnds::default);
+    fn note(&mut self, receiver: Receiver, segment: u32, ends: Ends) -> Option<(Receiver, Ends)> {
+        let known = self.known.get_or_insert((receiver, segment), FlowEnds::default);
         known.note(&ends);
         let oldest = 63 - (ends.delivered | ends.ended).leading_zeros();
-        (!known.remembers(ends.newest.wrapping_sub(oldest))).then_some((hearer, ends))
+        (!known.remembers(ends.newest.wrapping_sub(oldest))).then_some((receiver, ends))
     }
 
-    /// Waiting numbers will never leave. Returns what their hearers must be told now; `later` hears
+    /// Waiting numbers will never leave. Returns what their receivers must be told now; `later` hears
     /// of its numbers in its next answer, or when the switch would forget them.
-    pub(super) fn end(&mut self, segment: u32, holds: Holds, later: Option<Hearer>) -> Told {
+    pub(super) fn end(&mut self, segment: u32, holds: Holds, later: Option<Receiver>) -> Told {
         let mut told = Told::new();
-        for (hearer, numbers) in holds {
-            told.extend(self.note(hearer, segment, numbers.ends(false)));
-            if Some(hearer) != later {
-                told.push((hearer, self.tell(hearer, segment)));
+        for (receiver, numbers) in holds {
+            told.extend(self.note(receiver, segment, numbers.ends(false)));
+            if Some(receiver) != later {
+                told.push((receiver, self.tell(receiver, segment)));
             }
         }
         told
@@ -132,16 +132,16 @@ impl ClusterEnds {
     }
 
     /// Forgets senders that are gone.
-    pub(super) fn keep(&mut self, is_here: impl Fn(Hearer) -> bool) {
-        self.known.retain(|(hearer, _), _| is_here(*hearer));
+    pub(super) fn keep(&mut self, is_here: impl Fn(Receiver) -> bool) {
+        self.known.retain(|(receiver, _), _| is_here(*receiver));
     }
 }
 
 impl Cluster {
     /// Notes that a number that came will never leave, for its sender's next answer.
-    pub(super) fn ended(&mut self, hearer: Hearer, segment: u32, number: u32) {
+    pub(super) fn ended(&mut self, receiver: Receiver, segment: u32, number: u32) {
         if number != 0 {
-            self.ends.end(segment, vec![(hearer, Numbers::one(number))], Some(hearer));
+            self.ends.end(segment, vec![(receiver, Numbers::one(number))], Some(receiver));
         }
     }
 }
@@ -155,7 +155,7 @@ impl Switch {
         now: Instant,
         flow: Flow,
         holds: Holds,
-        later: Option<Hearer>,
+        later: Option<Receiver>,
     ) {
         let Some(job) = self.jobs.get_mut(&flow.job) else { return };
         let cluster = job.clusters.get_or_insert(flow.cluster, Cluster::default);
@@ -164,13 +164,19 @@ impl Switch {
     }
 
     /// An update that came will never leave: tells its sender at once.
-    pub(super) fn end_at_once(&mut self, now: Instant, flow: Flow, hearer: Hearer, number: u32) {
+    pub(super) fn end_at_once(
+        &mut self,
+        now: Instant,
+        flow: Flow,
+        receiver: Receiver,
+        number: u32,
+    ) {
         let Some(job) = self.jobs.get_mut(&flow.job) else { return };
         if number == 0 {
             return;
         }
         let cluster = job.clusters.get_or_insert(flow.cluster, Cluster::default);
-        let told = cluster.ends.end(flow.segment, vec![(hearer, Numbers::one(number))], None);
+        let told = cluster.ends.end(flow.segment, vec![(receiver, Numbers::one(number))], None);
         self.tell_ends(now, flow, told);
     }
 
@@ -179,8 +185,8 @@ impl Switch {
     pub(super) fn tell_ends(&mut self, now: Instant, flow: Flow, told: Told) {
         let Flow { job: id, cluster, segment } = flow;
         let Some(shape) = self.jobs.get(&id).and_then(|job| job.shape) else { return };
-        for (hearer, ends) in told {
-            let Some((place, address)) = self.place_of(id, cluster, hearer) else { continue };
+        for (receiver, ends) in told {
+            let Some((place, address)) = self.place_of(id, cluster, receiver) else { continue };
             if ends == Ends::NONE {
                 continue;
             }
@@ -212,10 +218,10 @@ mod tests {
     #[test]
     fn departures_without_a_word_are_remembered_up_to_a_limit_and_the_oldest_gives_way() {
         let mut ends = ClusterEnds::default();
-        let hearer = Hearer::Worker(WorkerId(1));
+        let receiver = Receiver::Worker(WorkerId(1));
         let mut first = 0;
         for number in 1..=5_000 {
-            let holds = vec![(hearer, Numbers::one(number))];
+            let holds = vec![(receiver, Numbers::one(number))];
             let sent = ends.departs(0, holds, 1);
             first = if number == 1 { sent } else { first };
         }

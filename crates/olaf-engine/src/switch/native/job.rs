@@ -1,6 +1,6 @@
 //! What a switch remembers of a job: its server, shape, clusters and workers.
 
-use super::answers::{Answering, Hearer, Unanswered};
+use super::answers::{Answering, Receiver, Unanswered};
 use super::counters::{Account, Fates};
 use super::ends::ClusterEnds;
 use super::neighbours::{Below, Lives};
@@ -22,7 +22,7 @@ pub(super) struct Job {
     pub(super) last_join: Instant,
     /// The peer whose join made the job known here.
     pub(super) opened_by: Option<PeerId>,
-    /// The server's; it owes a sign of life when something was sent to it.
+    /// The server's; it owes a heartbeat when something was sent to it.
     pub(super) liveness: Liveness,
     /// The switch above, by its lives; unknown where the server itself is.
     pub(super) above: Lives,
@@ -143,7 +143,7 @@ pub(super) struct Cluster {
     /// Departures without an answer yet, oldest first.
     pub(super) unanswered: VecDeque<Unanswered>,
     /// Parties that must get a model: their departures were acknowledged without one.
-    pub(super) owed: BTreeMap<Hearer, u32>,
+    pub(super) owed: BTreeMap<Receiver, u32>,
     pub(super) answering: Option<Answering>,
     /// Workers that asked to hear what is taken in.
     pub(super) wants_notices: BTreeSet<WorkerId>,

@@ -12,7 +12,7 @@
 //! Workers 1 and 2 hear the answer to the departure; numbers 8 and 4 are delivered by it, and 7 has
 //! ended.
 
-use super::answers::{Hearer, Sharer};
+use super::answers::{Receiver, Sharer};
 use super::ends::Holds;
 use super::flows::{Hints, Seat};
 use crate::engine::{Ecn, TrafficClass};
@@ -61,7 +61,7 @@ impl Meeting {
         hints: &mut Hints,
     ) {
         self.share(sharer, class, hints);
-        self.hold(sharer.hearer, number, &mut hints.held);
+        self.hold(sharer.receiver, number, &mut hints.held);
     }
 
     /// Notes an update of that class that met the entry.
@@ -69,8 +69,8 @@ impl Meeting {
     pub(super) fn share(&mut self, sharer: Sharer, class: TrafficClass, hints: &mut Hints) {
         let Seat(at) = hints.sharer;
         let known = match self.sharers.get_mut(at as usize) {
-            Some(known) if known.hearer == sharer.hearer => Some(known),
-            _ => self.find(sharer.hearer, &mut hints.sharer),
+            Some(known) if known.receiver == sharer.receiver => Some(known),
+            _ => self.find(sharer.receiver, &mut hints.sharer),
         };
         match known {
             Some(known) => known.sequence = serial::later(known.sequence, sharer.sequence),
@@ -82,31 +82,31 @@ impl Meeting {
         self.class = met(self.class, class);
     }
 
-    fn find(&mut self, hearer: Hearer, seat: &mut Seat) -> Option<&mut Sharer> {
-        let at = self.sharers.iter().position(|known| known.hearer == hearer)?;
+    fn find(&mut self, receiver: Receiver, seat: &mut Seat) -> Option<&mut Sharer> {
+        let at = self.sharers.iter().position(|known| known.receiver == receiver)?;
         *seat = Seat(at as u32);
         self.sharers.get_mut(at)
     }
 
     /// Numbers from 1 up; 0 stands for a sender that does not count.
     #[inline]
-    fn hold(&mut self, hearer: Hearer, number: u32, seat: &mut Seat) {
+    fn hold(&mut self, receiver: Receiver, number: u32, seat: &mut Seat) {
         if number == 0 {
             return;
         }
         let known = match self.holds.get_mut(seat.0 as usize) {
-            Some((known, numbers)) if *known == hearer => Some(numbers),
-            _ => self.held_of(hearer, seat),
+            Some((known, numbers)) if *known == receiver => Some(numbers),
+            _ => self.held_of(receiver, seat),
         };
         if !known.is_some_and(|numbers| numbers.add(number)) {
             *seat = Seat(self.holds.len() as u32);
-            self.holds.push((hearer, Numbers::one(number)));
+            self.holds.push((receiver, Numbers::one(number)));
         }
     }
 
     /// The newest numbers of a party.
-    fn held_of(&mut self, hearer: Hearer, seat: &mut Seat) -> Option<&mut Numbers> {
-        let at = self.holds.iter().rposition(|(known, _)| *known == hearer)?;
+    fn held_of(&mut self, receiver: Receiver, seat: &mut Seat) -> Option<&mut Numbers> {
+        let at = self.holds.iter().rposition(|(known, _)| *known == receiver)?;
         *seat = Seat(at as u32);
         self.holds.get_mut(at).map(|(_, numbers)| numbers)
     }

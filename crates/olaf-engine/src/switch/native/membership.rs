@@ -1,4 +1,4 @@
-//! The workers of each job: joins, welcomes, good-byes, silence.
+//! The workers of each job: joins, welcomes, leaves, silence.
 //!
 //! The server alone admits workers to a job. A switch learns them from the messages that pass:
 //!
@@ -15,7 +15,7 @@
 //! a new one means that they have forgotten all workers, and these must join again.
 
 use super::Switch;
-use super::answers::Hearer;
+use super::answers::Receiver;
 use super::counters::Account;
 use super::job::{Asked, Cluster, Member};
 use super::neighbours::Below;
@@ -336,10 +336,10 @@ impl Switch {
         self.send(now, place, from.class, Message::Welcome(signed))
     }
 
-    /// A worker leaves. The good-bye goes up unless the server never heard of the worker.
+    /// A worker leaves. The leave goes up unless the server never heard of the worker.
     ///
     /// Only the worker itself can leave: the datagram must come from its peer and name its session.
-    /// Otherwise a late good-bye of an earlier life would end the present one.
+    /// Otherwise a late leave of an earlier life would end the present one.
     pub(super) fn handle_leave(
         &mut self,
         now: Instant,
@@ -356,7 +356,7 @@ impl Switch {
         let Some(job) = self.jobs.get_mut(&address.job) else {
             return if waited { Verdict::Absorb } else { Verdict::Drop(DropReason::UnknownJob) };
         };
-        // Its join waited here for admission and never went up, so neither does its good-bye.
+        // Its join waited here for admission and never went up, so neither does its leave.
         if waited && !job.members.contains_key(&address.worker) {
             return Verdict::Absorb;
         }
@@ -496,12 +496,12 @@ impl Switch {
             });
             let (members, below) = (&job.members, &job.below);
             job.clusters.for_each_mut(|id, cluster| {
-                let is_here = |hearer: Hearer| match hearer {
-                    Hearer::Worker(worker) => members.contains_key(&worker),
-                    Hearer::Switch(peer) => below.contains_key(&peer),
+                let is_here = |receiver: Receiver| match receiver {
+                    Receiver::Worker(worker) => members.contains_key(&worker),
+                    Receiver::Switch(peer) => below.contains_key(&peer),
                 };
                 cluster.ends.keep(is_here);
-                cluster.owed.retain(|hearer, _| is_here(*hearer));
+                cluster.owed.retain(|receiver, _| is_here(*receiver));
                 let is_in =
                     |worker: &WorkerId| members.get(worker).is_some_and(|m| m.cluster == *id);
                 cluster.wants_notices.retain(is_in);

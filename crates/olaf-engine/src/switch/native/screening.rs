@@ -1,7 +1,7 @@
 //! Whether an update may meet the queue: its sender, whether it has the model's shape, and whether
 //! it comes for the first time.
 
-use super::answers::Hearer;
+use super::answers::Receiver;
 use super::config::Config;
 use super::counters::Account;
 use super::flows::Hints;
@@ -16,7 +16,7 @@ use olaf_wire::{Address, Update, serial};
 /// An update that may meet the queue.
 pub(super) struct Screened<'a> {
     /// The receiver of the answer to it.
-    pub(super) hearer: Hearer,
+    pub(super) receiver: Receiver,
     /// Whose vote it is on what is usual.
     pub(super) voter: Voter,
     /// The contributions that its sender sent.
@@ -95,7 +95,7 @@ fn own<'a>(
     }
     job.liveness.expect(now);
     Ok(Screened {
-        hearer: Hearer::Worker(worker),
+        receiver: Receiver::Worker(worker),
         voter,
         account: &mut member.account,
         cluster,
@@ -150,7 +150,7 @@ fn passed_on<'a>(
     }
     job.liveness.expect(now);
     Ok(Screened {
-        hearer: Hearer::Switch(peer),
+        receiver: Receiver::Switch(peer),
         voter,
         account: &mut below.account,
         cluster,

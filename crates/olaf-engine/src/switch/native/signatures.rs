@@ -1,7 +1,7 @@
 //! The server's signatures on their way down. A switch has no key to make one, and passes each on as
 //! it came: to the receivers of the model that it is of, or to the worker that asked.
 
-use super::answers::Hearer;
+use super::answers::Receiver;
 use super::ports::Message;
 use super::{AnswerTo, Switch};
 use crate::drop::DropReason;
@@ -29,15 +29,15 @@ impl Switch {
         if let Err(reason) = self.heard_server(now, id, from.peer, signature.epoch, false) {
             return Verdict::Drop(reason);
         }
-        let hearers = if address.worker == WorkerId::ALL {
-            self.hearers_of_version(&signature)
+        let receivers = if address.worker == WorkerId::ALL {
+            self.receivers_of_version(&signature)
         } else {
-            Vec::from([Hearer::Worker(address.worker)])
+            Vec::from([Receiver::Worker(address.worker)])
         };
         // All receivers behind a port get the very same bytes, each of them once.
         let mut ports: BTreeMap<PortId, Vec<PeerId>> = BTreeMap::new();
-        for hearer in hearers {
-            let Some((place, receiver)) = self.place_of(id, cluster, hearer) else { continue };
+        for receiver in receivers {
+            let Some((place, receiver)) = self.place_of(id, cluster, receiver) else { continue };
             // The answer to a worker's question is for that life of it.
             if address.worker != WorkerId::ALL && receiver.session != address.session {
                 continue;
@@ -70,14 +70,14 @@ impl Switch {
 
     /// The receivers of the model that the signature is of; the whole cluster where this switch does
     /// not know them any more. A signature that nobody waits for does no harm.
-    fn hearers_of_version(&self, signature: &Signature) -> Vec<Hearer> {
+    fn receivers_of_version(&self, signature: &Signature) -> Vec<Receiver> {
         let Some(job) = self.jobs.get(&signature.address.job) else { return Vec::new() };
         let cluster = signature.address.cluster;
         let known = job.clusters.get(&cluster).and_then(|known| known.answering.as_ref());
         let known = known.filter(|_| self.config.answer_to != AnswerTo::Cluster);
         match known.filter(|known| known.is_of(signature.version)) {
-            Some(known) => known.hearers().collect(),
-            None => job.hearers_in(cluster),
+            Some(known) => known.receivers().collect(),
+            None => job.receivers_in(cluster),
         }
     }
 }

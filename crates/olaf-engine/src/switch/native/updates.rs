@@ -1,7 +1,7 @@
 //! The way up: checks, the queue, departures.
 
 use super::Switch;
-use super::answers::{Hearer, Sharer, UNANSWERED_LIMIT, Unanswered};
+use super::answers::{Receiver, Sharer, UNANSWERED_LIMIT, Unanswered};
 use super::counters::Account;
 use super::job::{Cluster, Job};
 use super::meetings::Meeting;
@@ -61,15 +61,15 @@ impl Switch {
             Err(Rejection::UnknownWorker) => return self.stranger(now, from, update),
             Err(rejection) => return self.reject(now, from, update, rejection),
         };
-        let Screened { hearer, voter, account, cluster, clipping } = screened;
+        let Screened { receiver, voter, account, cluster, clipping } = screened;
         let (flow, number, contributors) =
             (arrival.contribution.flow, update.flow_sequence, update.contributors);
         // A switch counts each of its flows. A number that this switch has given up, and told the
         // sender so, must not be delivered after all. A worker's segments are judged by its
         // sequence, in screening.
         let (may_be_taken, untold) =
-            cluster.ends.arrives(hearer, flow.segment, number, &mut hints.ends);
-        if !may_be_taken && matches!(hearer, Hearer::Switch(_)) {
+            cluster.ends.arrives(receiver, flow.segment, number, &mut hints.ends);
+        if !may_be_taken && matches!(receiver, Receiver::Switch(_)) {
             return self.reject(now, from, update, Rejection::Superseded);
         }
 
@@ -115,10 +115,10 @@ impl Switch {
         self.counters.total.count(contributors, outcome);
         if let Outcome::Filtered(_) = outcome {
             // The answer to the entry that filtered it says so.
-            cluster.ended(hearer, flow.segment, number);
+            cluster.ended(receiver, flow.segment, number);
         }
         let somebody_asked = !cluster.wants_notices.is_empty();
-        let sharer = Sharer { hearer, sequence: update.hop_sequence };
+        let sharer = Sharer { receiver, sequence: update.hop_sequence };
         let verdict = match outcome {
             Outcome::Appended(entry) | Outcome::Merged(entry) => {
                 self.meetings
@@ -134,7 +134,7 @@ impl Switch {
                 let meeting = self.meetings.of(entry, &mut hints.meeting);
                 let replaced = core::mem::take(&mut meeting.holds);
                 meeting.take_in(sharer, number, from.class, hints);
-                self.end_all(now, flow, replaced, Some(hearer));
+                self.end_all(now, flow, replaced, Some(receiver));
                 Verdict::Absorb
             }
             Outcome::Evicted { entry, evicted, flow, dropped } => {
@@ -145,11 +145,11 @@ impl Switch {
                 Verdict::Absorb
             }
             Outcome::Dropped => {
-                self.end_at_once(now, flow, hearer, number);
+                self.end_at_once(now, flow, receiver, number);
                 Verdict::Drop(DropReason::QueueFull)
             }
             Outcome::Rejected(rejection) => {
-                self.end_at_once(now, flow, hearer, number);
+                self.end_at_once(now, flow, receiver, number);
                 Verdict::Drop(DropReason::Contribution(rejection.into()))
             }
         };
@@ -157,9 +157,9 @@ impl Switch {
             self.event(Event::ContributionClipped(seen(&update.address, from.peer), clipped));
         }
         if let Some(ends) = untold {
-            self.tell_ends(now, flow, vec![(hearer, ends)]);
+            self.tell_ends(now, flow, vec![(receiver, ends)]);
         }
-        if let Hearer::Switch(_) = hearer {
+        if let Receiver::Switch(_) = receiver {
             self.heard_below(now, flow.job, from, update.address.session);
         }
         if let Outcome::Rejected(rejection) = outcome {

@@ -148,7 +148,7 @@ fn nobody_is_let_in_and_no_job_begins() {
 }
 
 #[test]
-fn without_an_answer_it_ends_in_time_and_says_no_good_bye() {
+fn without_an_answer_it_ends_in_time_and_does_not_leave() {
     let mut path = Path { longest: (0, 0), ..Path::new(1) };
     let (found, _) = measured(config(20), &mut path);
     assert_eq!((found.asked, found.wire_version, found.mtu_bytes), (0, None, None));

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct WorkerOptions {
-    /// Milliseconds between two signs of life while there is nothing else to send. 500 ms: a
+    /// Milliseconds between two heartbeats while there is nothing else to send. 500 ms: a
     /// switch and a server hear four before they call a worker silent.
     #[serde(rename = "keepalive_ms", with = "ms")]
     pub keepalive: Duration,

@@ -359,7 +359,7 @@ impl Worker {
         self.outbox.has_unsent()
     }
 
-    /// For how long switch and server have owed a sign of life.
+    /// For how long switch and server have owed a heartbeat.
     #[must_use]
     pub fn silences(&self, now: Instant) -> (Duration, Duration) {
         (self.switch.silence(now), self.server.silence(now))
@@ -375,7 +375,7 @@ impl Worker {
         }
     }
 
-    /// Says good-bye.
+    /// Leaves.
     pub fn leave(&mut self) {
         self.send_held();
         if !matches!(self.standing, Standing::Outside | Standing::Left) {

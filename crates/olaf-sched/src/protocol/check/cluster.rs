@@ -33,7 +33,7 @@ pub(super) struct Setup {
     pub(super) rest: bool,
     /// Keeps in the state what happened on the way: more states.
     pub(super) witnesses: bool,
-    /// Hosts that have launched all say good-bye.
+    /// Hosts that have launched all leave.
     pub(super) leave: bool,
     pub(super) bug: Bug,
 }
@@ -69,7 +69,7 @@ const TIMING: Timing = Timing {
     take_backs: 1,
     retry_ns: 0,
 };
-/// A host says good-bye as often as the search chooses `Leave`.
+/// A host leaves as often as the search chooses `Leave`.
 const HOST_TIMING: HostTiming =
     HostTiming { doubt_ns: 0, ask_ns: 0, askings: 1, farewell_ns: 0, farewells_ns: 0 };
 

@@ -1,4 +1,4 @@
-//! A stranger who knows everything that workers write says good-bye for them, and sends gradients for them.
+//! A stranger who knows everything that workers write sends leaves for them, and sends gradients for them.
 
 use super::job::*;
 use olaf_engine::switch::atp::Switch;
@@ -19,8 +19,8 @@ fn leave_of(jobs: &Jobs, rank: u32) -> Vec<u8> {
     buf
 }
 
-/// A good-bye for each worker, at its switch and at the server.
-fn says_good_bye(jobs: &mut Jobs) {
+/// A leave for each worker, at its switch and at the server.
+fn leaves(jobs: &mut Jobs) {
     for rank in 0..jobs.setting.workers() {
         let bytes = leave_of(jobs, rank);
         let at = jobs.switch_of(rank);
@@ -65,13 +65,13 @@ fn what_a_stranger_sends_in_a_workers_name_changes_nothing() {
     for racks in [vec![3], vec![2, 1, 0]] {
         let own = Options { first_packets: 20, most_packets: 20, ..Options::default() };
         let mut jobs = Jobs::new(Setting { seed: 2, racks, own, ..Setting::default() });
-        says_good_bye(&mut jobs);
+        leaves(&mut jobs);
         jobs.run_for(200 * MS);
         let tasks = [Task::sum(LANES, 0), Task::sum(3000, 1)];
         tasks.iter().for_each(|task| jobs.begin_all(0, *task));
         let mut said = 0;
         while jobs.open() > 0 && said < 1000 {
-            says_good_bye(&mut jobs);
+            leaves(&mut jobs);
             sends_gradients(&mut jobs);
             said += 1;
             jobs.run_for(MS / 2);

@@ -78,7 +78,7 @@ fn sums_are_exact_whatever_is_lost_repeated_and_overtaken() {
             jitter: Duration::from_micros(50),
             ..Wire::default()
         };
-        // A way of five lossy links loses four signs of life in a row now and then.
+        // A way of five lossy links loses four heartbeats in a row now and then.
         let silence = Duration::from_secs(20);
         let switch = SwitchConfig { silence, ..SwitchConfig::default() };
         let server = ServerConfig { silence, ..ServerConfig::default() };

@@ -1,4 +1,4 @@
-//! Who takes part: deaths, restarts, good-byes, and the verbs that end a generation.
+//! Who takes part: deaths, restarts, leaves, and the verbs that end a generation.
 
 use super::job::*;
 use core::time::Duration;
@@ -10,7 +10,7 @@ use olaf_wire::reduce::Reason;
 const MS: Duration = Duration::from_millis(1);
 
 #[test]
-fn a_good_bye_leaves_the_others_their_results() {
+fn a_leave_leaves_the_others_their_results() {
     // Worker 0 leaves as soon as it has its result. Half of the results of the others are lost.
     let mut job = Job::new(Setting { seed: 4, ..Setting::default() });
     job.run_for(50 * MS);

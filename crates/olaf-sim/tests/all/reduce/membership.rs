@@ -1,4 +1,4 @@
-//! Who takes part: deaths, restarts, joins, good-byes and stragglers.
+//! Who takes part: deaths, restarts, joins, leaves and stragglers.
 
 use super::job::*;
 use core::time::Duration;

@@ -67,7 +67,7 @@ fn what_workers_have_sent_changes_nothing_when_a_stranger_repeats_it<P: Protocol
     let is_workers = |from: PeerId| (0..3).any(|end| peer(end) == from);
     let sent = job.net.trace().iter().filter(|of| of.lot == Lot::Sent && is_workers(of.from));
     let sent: Vec<Vec<u8>> = sent.map(|of| of.bytes.to_vec()).collect();
-    assert!(sent.len() > 20, "joins, pieces and signs of life");
+    assert!(sent.len() > 20, "joins, pieces and heartbeats");
     let act = move |job: &mut Job<P>| {
         for bytes in &sent {
             for at in parties(&job.setting) {

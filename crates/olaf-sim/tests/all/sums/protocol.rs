@@ -66,7 +66,7 @@ pub(crate) trait Protocol: Sized + Debug + Clone + Send + 'static {
     fn accounts(net: &Network, setting: &Setting<Self>);
     /// What the authority knows.
     fn known(net: &Network) -> Known;
-    /// The good-bye of the worker, as anybody can write it who has read its datagrams.
+    /// The leave of the worker, as anybody can write it who has read its datagrams.
     fn leave_of(net: &Network, worker: PeerId) -> Vec<u8>;
     /// A datagram from below comes to a switch, or to the server.
     fn inject(net: &mut Network, at: PeerId, from: PeerId, bytes: &[u8]) -> Option<Verdict>;

@@ -138,7 +138,7 @@ fn a_worker_is_silent_while_nobody_waits_for_it<P: Protocol>() {
     let has_ended = |job: &Job<P>| job.generation_at(peer(0)) != before;
     if job.runs_until(SILENCE * 10, has_ended) {
         let took = job.net.now().since(died).as_secs_f64() / SILENCE.as_secs_f64();
-        // The last sign of life came up to a third of it earlier; looks are some time apart.
+        // The last heartbeat came up to a third of it earlier; looks are some time apart.
         return observed::<P>(Row::Silence, &format!("ends after {} x silence", took.round()));
     }
     [0, 1].into_iter().for_each(|end| job.starts(end, Task::sum(5000, 1)));

@@ -158,7 +158,7 @@ fn a_member_moves_when_the_server_has_answered_and_keeps_its_seat() {
 }
 
 #[test]
-fn a_candidate_says_good_bye_for_itself_alone() {
+fn a_candidate_leaves_for_itself_alone() {
     let mut trace = Trace::new(16, 2);
     let mut buf = [0; 64];
     let leave = |session| Leave {

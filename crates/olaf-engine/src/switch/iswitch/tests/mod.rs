@@ -354,7 +354,7 @@ fn a_silent_worker_is_dead_where_others_wait() {
     let halt = (vec![0, 1], trace.halt(Reason::Dead, 1, 0));
     assert!(sent.contains(&halt), "{sent:?}");
     let ack = trace.ack(Action::Ack, Outcome::Success, 3);
-    assert!(sent.contains(&(vec![0], ack)), "a sign of life is confirmed");
+    assert!(sent.contains(&(vec![0], ack)), "a heartbeat is confirmed");
 }
 
 #[test]
@@ -537,7 +537,7 @@ fn a_sum_of_a_lower_switch_says_that_it_has_several_vectors_of_a_worker() {
 }
 
 #[test]
-fn a_good_bye_from_another_address_ends_nothing() {
+fn a_leave_from_another_address_ends_nothing() {
     let leave = |generation| Control::Leave(Leave { generation, job: JOB, session: Session(1) });
     let not_a_member = Verdict::Drop(DropReason::NotAMember);
     let mut trace = Trace::with(2);

@@ -49,7 +49,7 @@ fn a_worker_is_one_contributor_and_holds_no_more_than_was_sent() {
 }
 
 #[test]
-fn a_good_bye_for_a_newer_generation_counts_from_its_workers_address_alone() {
+fn a_leave_for_a_newer_generation_counts_from_its_workers_address_alone() {
     let mut trace = Trace::with(2, Config::default());
     // Worker 1 waited since the generation before.
     let earlier = Address { generation: trace.generation - 1, ..trace.address(1) };

@@ -274,7 +274,7 @@ fn a_worker_that_is_silent_while_others_wait_ends_the_term() {
 }
 
 #[test]
-fn a_good_bye_and_operations_that_differ_end_the_term_with_a_name() {
+fn a_leave_and_operations_that_differ_end_the_term_with_a_name() {
     let mut trace = Trace::with(2, 0);
     let (term, session) = (trace.term, Session(2));
     let leave = Leave { job: JOB, term, source: 1, session, reason: Reason::Left };
@@ -326,7 +326,7 @@ fn a_question_counts_with_its_member_s_session_and_from_its_address_alone() {
 }
 
 #[test]
-fn a_good_bye_from_another_address_changes_nothing() {
+fn a_leave_from_another_address_changes_nothing() {
     let leave = |term, source: u8| Leave {
         job: JOB,
         term,

@@ -41,7 +41,7 @@ impl AtpServer {
         if !current.are_at(&ranks, from.peer) {
             return Err(Refused::UnknownPeer);
         }
-        // A sum is a sign of life of all its workers.
+        // A sum is a heartbeat of all its workers.
         for (at, word) in ranks.iter().enumerate().filter(|(_, word)| **word != 0) {
             let members = current.members.iter_mut().skip(at * 64).take(64).enumerate();
             let heard = members.filter(|(bit, _)| word >> bit & 1 == 1);

@@ -282,8 +282,8 @@ fn join_of(session: Session) -> Join {
     }
 }
 
-/// The good-byes that leave within a second, and what the worker waits for then.
-fn says_goodbye(worker: &mut Worker, confirmed_after: usize) -> usize {
+/// The leaves that are sent within a second, and what the worker waits for then.
+fn sends_leaves(worker: &mut Worker, confirmed_after: usize) -> usize {
     let (mut now, mut said, mut buf) = (at(0), 0, [0; 2048]);
     worker.leave(now);
     while now < at(1_000_000) {
@@ -306,10 +306,10 @@ fn says_goodbye(worker: &mut Worker, confirmed_after: usize) -> usize {
 }
 
 #[test]
-fn a_good_bye_is_said_again_until_it_is_heard_and_ten_times_at_most() {
+fn a_leave_is_said_again_until_it_is_heard_and_ten_times_at_most() {
     for (confirmed_after, said) in [(1, 1), (4, 4), (100, 10)] {
         let mut worker = worker(4, 64, Options::default());
-        assert_eq!(says_goodbye(&mut worker, confirmed_after), said);
+        assert_eq!(sends_leaves(&mut worker, confirmed_after), said);
         let mut buf = [0; 64];
         let len = Left { job: 1, server: 0, session: Session(7) }.emit(&mut buf);
         let late = worker.handle_packet(at(0), Source::end(SWITCH), &buf[..len]);

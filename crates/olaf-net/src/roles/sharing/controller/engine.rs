@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub(super) struct ControllerEngine {
     pub(super) controller: Controller<Foresight>,
     hosts: BTreeMap<(JobId, u16), PeerId>,
-    /// When each host was heard last, until it says good-bye.
+    /// When each host was heard last, until it leaves.
     pub(super) heard: BTreeMap<(JobId, u16), Instant>,
     told: Arc<Told>,
     pub(super) granted: u64,

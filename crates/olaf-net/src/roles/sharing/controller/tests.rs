@@ -55,7 +55,7 @@ fn a_flood_of_strangers_is_counted_and_holds_nobody_up() {
         assert!(began.elapsed() < PATIENCE, "{} of 100", datagrams(&controller));
         controller.run(Duration::from_millis(1)).expect("it lives");
     }
-    // The job is still there: it is asked what it holds. Its own good-bye ends it.
+    // The job is still there: it is asked what it holds. Its own leave ends it.
     let mut buf = [0; 128];
     let (len, from) = host.recv_from(&mut buf).expect("it is asked");
     assert_eq!(Packet::parse(&buf[..len]).map(|packet| packet.body), Ok(Body::Prepare));

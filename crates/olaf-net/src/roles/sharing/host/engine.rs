@@ -83,7 +83,7 @@ impl HostEngine {
         self.host.done(index);
     }
 
-    /// Says good-bye: see [`Host::leave`].
+    /// Leaves: see [`Host::leave`].
     pub(super) fn leave(&mut self, now: Instant) {
         self.host.leave(now.0);
     }
@@ -93,7 +93,7 @@ impl HostEngine {
         self.host.takes_leave()
     }
 
-    /// The controller has heard the good-bye.
+    /// The controller has heard the leave.
     pub(super) const fn dismissed(&self) -> bool {
         self.host.dismissed()
     }

@@ -60,12 +60,12 @@ impl Player {
         }
         let mut said = self.summary(clock::machine_ns() - began);
         self.log.ended(&said).map_err(|error| format!("log: {error}"))?;
-        said["dismissed"] = self.say_good_bye().into();
+        said["dismissed"] = self.send_leave().into();
         Ok(said.to_string())
     }
 
     /// Returns true if the controller has heard it.
-    fn say_good_bye(&self) -> bool {
+    fn send_leave(&self) -> bool {
         let linger = Instant::now() + LINGER;
         self.tell(|host| host.leave(clock::now()));
         // An error means that this host is told to stop: it waits no more.

@@ -56,7 +56,7 @@ pub(in super::super) const CONTROLLER: &[Row] = rows!(
     gauge(
         "jobs[job].{state=heard|left}",
         "olaf_sharing_job_seen_hosts",
-        "Hosts of a job: that were heard by this controller, and that said good-bye.",
+        "Hosts of a job: that were heard by this controller, and that have left.",
     ),
     gauge(
         "jobs[job].silent_ns",

@@ -1,4 +1,4 @@
-"""A good-bye counts from its worker's own address alone, whoever knows the worker's session."""
+"""A leave counts from its worker's own address alone, whoever knows the worker's session."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REASONS = {
 }
 
 
-def test_a_forged_good_bye_ends_no_sum_and_is_named(
+def test_a_forged_leave_ends_no_sum_and_is_named(
     party: Callable[..., Party], stranger: Callable[..., Stranger], form: Format
 ) -> None:
     switch = sums(party, form)
@@ -36,11 +36,11 @@ def test_a_forged_good_bye_ends_no_sum_and_is_named(
         training.goes_on()
     assert ended(switch, form) == {}
     training.stop()
-    # The workers' own good-byes count.
+    # The workers' own leaves count.
     until(lambda: ended(switch, form).get("left"), "the end of the job")
 
 
-def test_a_good_bye_that_is_repeated_counts_once(
+def test_a_leave_that_is_repeated_counts_once(
     party: Callable[..., Party], stranger: Callable[..., Stranger], form: Format
 ) -> None:
     """Also where another worker has the seat by now."""
@@ -60,7 +60,7 @@ def test_a_good_bye_that_is_repeated_counts_once(
         # What is of an earlier term is late, and no fault.
         leaves = switch.stats()[engine]["leaves"]
         guest.say(*[form.leave(who)] * MANY)
-        until(lambda: switch.stats()[engine]["leaves"] == leaves + MANY, "the good-byes")
+        until(lambda: switch.stats()[engine]["leaves"] == leaves + MANY, "the leaves")
     else:
         guest.say(*[form.leave(who)] * MANY)
         assert awaits_refusals(switch, engine, MANY, before)["not_a_member"] >= 0.9 * MANY
