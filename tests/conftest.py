@@ -37,6 +37,8 @@ def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder.mkdir(exist_ok=True)
     os.environ["TMPDIR"] = str(folder)
     tempfile.tempdir = None  # so that this process reads the variable again
+    # Runs of tests carry no mark of the user who tests: `olaf.runs.trust`.
+    os.environ["XDG_STATE_HOME"] = str(folder / "state")
 
 
 NOT_INSTALLED = "not installed"
