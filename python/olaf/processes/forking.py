@@ -15,7 +15,7 @@ from typing import NoReturn, Protocol
 class Owned(Protocol):
     """A thing that belongs to one process."""
 
-    def forked(self) -> None:
+    def __forked__(self) -> None:
         """In the child, before anything else runs: become inert."""
 
 
@@ -42,7 +42,7 @@ class Inert:
 
 
 def register(owned: Owned) -> None:
-    """Call its `forked` in each child that begins while it lives."""
+    """Call its `__forked__` in each child that begins while it lives."""
     _all.add(owned)
 
 
@@ -56,7 +56,7 @@ _all: weakref.WeakSet[Owned] = weakref.WeakSet()
 
 def _in_child() -> None:
     for owned in list(_all):
-        owned.forked()
+        owned.__forked__()
 
 
 if hasattr(os, "register_at_fork"):

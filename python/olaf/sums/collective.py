@@ -153,14 +153,14 @@ class SumConnection:
         self._inert: forking.Inert | None = None
         forking.register(self)
 
-    def forked(self) -> None:
+    def __forked__(self) -> None:
         """In a child that was forked: the connection stays with its parent."""
         forking.abandon(self._client)
         self._inert = forking.Inert()
         self._client = cast("SumClient", self._inert)
         self._telling, self._tellers = threading.Lock(), set()
 
-    def check_process(self) -> None:
+    def _check_process(self) -> None:
         """Raise RuntimeError in a process that was forked from the one that has connected."""
         if self._inert is not None:
             self._inert.refuse()
@@ -416,7 +416,7 @@ class SumFuture(Generic[T]):
         """True if the operation has ended, well or not."""
         if self._settled or self._operation is None:
             return True
-        self._connection.check_process()
+        self._connection._check_process()
         if not self._operation.done():
             return False
         self._settle()
@@ -429,7 +429,7 @@ class SumFuture(Generic[T]):
         if it is over: the operation then goes on. Raises as `SumConnection.all_reduce` does.
         """
         if not self._settled and self._operation is not None:
-            self._connection.check_process()
+            self._connection._check_process()
             if not self._operation.wait(timeout_s):
                 raise TimeoutError(f"the operation has not ended after {timeout_s} s; it goes on")
             self._settle()

@@ -99,7 +99,7 @@ class PipelinedTraining(Generic[T]):
         self._thread.start()
         forking.register(self)
 
-    def forked(self) -> None:
+    def __forked__(self) -> None:
         """In a child that was forked: the training goes on in its parent."""
         self._client = cast("SumClient", forking.Inert())
         self._changed, self._is_closed = threading.Condition(), True

@@ -27,7 +27,7 @@ class Lane:
         self._begin()
         forking.register(self)
 
-    def forked(self) -> None:
+    def __forked__(self) -> None:
         """In a child that was forked: the thread and its tasks are those of the parent."""
         self._begin()
 

@@ -58,7 +58,7 @@ class Sums:
         self._inert: forking.Inert | None = None
         forking.register(self)
 
-    def forked(self) -> None:
+    def __forked__(self) -> None:
         """In a child that was forked: the rank is its parent. The connection says so, too."""
         self._inert, self._fall_back = forking.Inert(), None
 

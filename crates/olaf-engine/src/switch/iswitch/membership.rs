@@ -315,6 +315,13 @@ impl Switch {
             // A session is no secret: a leave counts from the member's own address alone.
             None => return Verdict::Drop(DropReason::NotAMember),
         }
+        let job = &self.jobs[&leave.job];
+        let has_nobody = job.lobby.is_empty() && job.members().all(|member| member.has_left);
+        // The switch above has to hear first that a generation ends.
+        if has_nobody && (self.out.above().is_none() || !job.is_open()) {
+            // The hardware has few places for jobs, and frees one with the last leave. So does this switch.
+            self.forget_job(leave.job);
+        }
         Verdict::Absorb
     }
 
