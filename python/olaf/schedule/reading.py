@@ -86,7 +86,7 @@ def read_pattern(file: Path) -> Pattern:
     Seconds are rounded to whole nanoseconds here, once; see docs/design/013-mina.md.
     """
     try:
-        data = json_of(_text(file), parse_float=Decimal)
+        data = json.loads(_text(file), parse_float=Decimal)
     except json.JSONDecodeError as error:
         raise ConfigurationError(f"{file}:{error.lineno}: not JSON: {error.msg}") from None
     except (ValueError, ArithmeticError):
