@@ -2,6 +2,7 @@
 
 import array
 import contextlib
+import errno
 import fcntl
 import io
 import json
@@ -111,6 +112,25 @@ def test_a_stream_without_a_descriptor_gets_the_lines() -> None:
     to.write("one")
     to.write("two")
     assert out.getvalue() == "one\ntwo\n"
+
+
+def test_a_stream_without_a_descriptor_counts_what_it_loses() -> None:
+    class Full(io.StringIO):
+        has_room = False
+
+        def write(self, text: str) -> int:
+            if not self.has_room:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return super().write(text)
+
+    out = Full()
+    to = Sink(out, lost)
+    to.write("one")
+    to.write("two")
+    out.has_room = True
+    to.write("three")
+    to.write("four")
+    assert out.getvalue().splitlines() == [lost(2, "No space left on device"), "three", "four"]
 
 
 @pytest.mark.parametrize("role", ["switch", "server"])

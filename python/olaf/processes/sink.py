@@ -88,9 +88,15 @@ class Sink:
 
     def _write_to_object(self, line: str) -> None:
         """The stream of a notebook or of a test, which has no descriptor."""
-        with contextlib.suppress(OSError, ValueError):
-            self._stream.write(line + "\n")
+        lost = self._lost_line(self._lost, self._why) + "\n" if self._lost else ""
+        try:
+            self._stream.write(f"{lost}{line}\n")
             self._stream.flush()
+        except (OSError, ValueError) as error:
+            self._lost += 1
+            self._why = getattr(error, "strerror", None) or str(error)
+        else:
+            self._lost = 0
 
     @staticmethod
     def _takes(fd: int, length_bytes: int) -> bool:

@@ -78,7 +78,7 @@ pub struct Door<Id> {
 }
 
 impl<Id: Copy + Ord> Door<Id> {
-    /// A door to these jobs, and to so many at once. It believes all addresses.
+    /// A door to these jobs, and to `most_jobs` of them at once. It believes all addresses.
     #[must_use]
     pub fn new(tenants: Tenants, most_jobs: u32) -> Self {
         let most_jobs = usize::try_from(most_jobs).unwrap_or(usize::MAX);

@@ -30,7 +30,7 @@ pub trait Window: Send {
 }
 
 /// The window of a generation of `workers`, in blocks of `block_bytes`, `most` at most. It has `fixed` blocks where the
-/// program asked for so many, and follows congestion otherwise.
+/// program asked for a size, and follows congestion otherwise.
 pub(super) fn of_generation(
     fixed: Option<u32>,
     workers: u32,

@@ -171,7 +171,7 @@ impl Switch {
         let wishes =
             others.clone().map(|other| (other.wish.datagram_bytes, other.wish.block_bytes));
         if block_bytes(wishes.chain([wish]), others.count() + 1).is_none() {
-            // Its datagrams have no room for the names of so many workers.
+            // A partial result names all workers, and the datagrams of one of them have no room for that.
             return Err(WelcomeCode::Full);
         }
         let candidate = Candidate {

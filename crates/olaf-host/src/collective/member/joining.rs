@@ -80,7 +80,7 @@ impl Joining {
         self.standing
     }
 
-    /// The worker asks to be let in, at once. The generation waits for so many workers.
+    /// The worker asks to be let in, at once. The generation waits for `workers` workers.
     pub(crate) const fn begin(&mut self, now: Instant, workers: u32) {
         self.joins.begin(now);
         self.standing = Standing::Joining { here: 0, workers };

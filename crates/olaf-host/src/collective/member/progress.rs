@@ -43,7 +43,7 @@ impl Doomed {
         self.why = why;
     }
 
-    /// So many operations fail.
+    /// The next `count` operations fail.
     pub(crate) const fn set(&mut self, count: u32) {
         self.count = count;
     }
@@ -105,7 +105,7 @@ impl Progress {
         self.doomed.take()
     }
 
-    /// So many operations have begun.
+    /// That number of operations has begun.
     pub(crate) fn begin(&mut self, operations: u32) {
         self.begun = self.begun.map(|begun| operations_after(begun, operations));
     }

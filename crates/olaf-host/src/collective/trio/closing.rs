@@ -55,8 +55,7 @@ impl Worker {
         }
     }
 
-    /// The switch does not answer a leave because of which the term should have ended. Its word may be long lost: the end
-    /// joins anew.
+    /// A leave should have ended the term, and the switch does not answer it. Perhaps its answer was lost. The end joins anew.
     pub(super) fn give_leaving_up(&mut self, now: Instant) {
         if self.leaving.gives_up(now) {
             self.end_term(now, Failure::SwitchSilent);
