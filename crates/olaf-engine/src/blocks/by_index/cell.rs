@@ -1,6 +1,7 @@
 //! One cell: the sum of one packet, its counter, and later its result.
 
 use super::{Piece, State};
+use crate::blocks::ring;
 use crate::lanes::{Aligned, typed};
 use alloc::vec::Vec;
 use olaf_wire::reduce::{LaneType, Operator, RankSet};
@@ -50,6 +51,16 @@ impl Default for Cell {
     }
 }
 
+impl ring::Cell for Cell {
+    fn number(&self) -> Option<u64> {
+        self.is_used.then_some(self.index)
+    }
+
+    fn state(&self) -> State {
+        self.state
+    }
+}
+
 impl Cell {
     /// How far the packet is.
     #[must_use]
@@ -82,11 +93,6 @@ impl Cell {
     #[must_use]
     pub fn floats(&self) -> &[u8] {
         &self.sum
-    }
-
-    /// Returns true if the cell is free for that packet, or has an earlier one.
-    pub(super) const fn is_before(&self, index: u64) -> bool {
-        !self.is_used || self.index < index
     }
 
     /// Begins a sum with its first piece; whether all its floats are finite.
@@ -142,7 +148,7 @@ impl Cell {
 
     /// The result came from above.
     pub(super) fn replace(&mut self, index: u64, last: bool, contributors: u32, floats: &[u8]) {
-        if self.is_before(index) {
+        if !self.is_used || self.index < index {
             self.begin(index, last, contributors);
         }
         self.contributors = contributors;

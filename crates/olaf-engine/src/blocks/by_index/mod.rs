@@ -2,9 +2,8 @@
 //! place says when H vectors are in the sum (iSwitch §3.3).
 //!
 //! differs: in the paper a place is cleared as soon as its sum has left. A lost result could then never be
-//! asked for. Here each place has two cells, as in `docs/design/028-reduce.md`: packet `i` belongs in place
-//! `i mod slots`, and in cell `(i / slots) mod 2` of that place. A result stays until every member is known to
-//! hold it. A member sends packet `i` only when it holds the results of all packets up to `i - slots`.
+//! asked for. Here the cells are a `Ring`, as those of `reduce`: a result stays until every member is known to hold
+//! it. A member sends packet `i` only when it holds the results of all packets up to `i - slots`.
 //!
 //! differs: the paper's switch only counts the packets of a Seg, so a repeated packet counts twice. This table
 //! also keeps the set of members whose packets are in the sum.
@@ -21,8 +20,8 @@ mod tests;
 pub use super::pool::{Asked, Counts, MAX_SLOTS, Met, Reason, State};
 pub use cell::Cell;
 
+use super::ring::Ring;
 use crate::lanes::{self, Aligned};
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// One member's packet.
@@ -47,19 +46,13 @@ pub struct Piece<'a> {
 /// The table of one job and one generation.
 #[derive(Clone, Debug)]
 pub struct ByIndex {
-    slots: u32,
     /// Workers behind each member.
     weights: Vec<u32>,
     /// Pieces that complete a sum that begins now.
     threshold: u32,
-    /// Two for each slot.
-    cells: Vec<Cell>,
-    /// Each member holds the results of all packets below this one.
-    holds: Vec<u64>,
+    ring: Ring<Cell>,
     /// The first packet without a result.
     first_incomplete: u64,
-    /// The generation has no packet from this one on.
-    end: u64,
     refuses_non_finite: bool,
     last_was_finite: bool,
     /// Where a sum is written before it is known to be finite.
@@ -75,16 +68,12 @@ impl ByIndex {
     /// When there are no slots, more than [`MAX_SLOTS`], no members, or a member without workers.
     #[must_use]
     pub fn new(slots: u32, weights: Vec<u32>) -> Self {
-        assert!((1..=MAX_SLOTS).contains(&slots), "a table has slots");
-        assert!(!weights.is_empty() && !weights.contains(&0), "a table has members with workers");
+        assert!(!weights.contains(&0), "a table has members with workers");
         Self {
-            slots,
             threshold: weights.len() as u32,
-            cells: (0..2 * slots as usize).map(|_| Cell::default()).collect(),
-            holds: vec![0; weights.len()],
+            ring: Ring::new(slots, weights.len() as u32, Cell::default),
             weights,
             first_incomplete: 0,
-            end: u64::MAX,
             refuses_non_finite: false,
             last_was_finite: true,
             spare: Aligned::default(),
@@ -113,10 +102,10 @@ impl ByIndex {
     /// Example with H = 2: vectors 0 and 1 of the same member complete a sum. A vector that comes again is
     /// [`Met::Repeated`].
     pub fn meet(&mut self, piece: &Piece<'_>) -> Met {
-        let at = self.place(piece.index);
+        let at = self.ring.place(piece.index);
         self.last_was_finite = true;
         let met = self.met(piece, at);
-        self.counts.note(met, self.cells[at].pieces());
+        self.counts.note(met, self.ring[at].pieces());
         met
     }
 
@@ -128,18 +117,17 @@ impl ByIndex {
         if piece.missing >= weight {
             return Met::Refused(Reason::Impossible);
         }
-        if index >= self.end {
+        if index >= self.ring.end() {
             return Met::Refused(Reason::Closed);
         }
-        let is_new = self.cells[at].is_before(index);
-        if is_new && !self.may_be_sent(index) {
+        let is_new = self.ring.is_new(index);
+        if is_new && !self.ring.may_be_sent(index) {
             return Met::Refused(Reason::TooEarly);
         }
-        // Before it sends a packet, a member holds all results up to the packet in the other cell.
-        self.note_holds(member, (index + 1).saturating_sub(self.slots.into()));
+        self.note_holds(member, self.ring.implied_by(index));
         let contributors = weight - piece.missing;
         if is_new {
-            if !self.gives_way(index) {
+            if !self.ring.gives_way(index) {
                 return Met::Occupied;
             }
             if !piece.floats.len().is_multiple_of(4) {
@@ -148,10 +136,11 @@ impl ByIndex {
             if self.refuses_non_finite && !lanes::all_finite(piece.floats) {
                 return Met::Refused(Reason::NonFinite);
             }
-            self.last_was_finite = self.cells[at].open(piece, contributors, self.threshold);
+            self.last_was_finite = self.ring[at].open(piece, contributors, self.threshold);
         } else {
-            let cell = &mut self.cells[at];
-            if cell.index > index || self.holds[member as usize] > index {
+            let has_result = self.ring.holds_of(member).is_some_and(|holds| holds > index);
+            let cell = &mut self.ring[at];
+            if cell.index > index || has_result {
                 return Met::Held;
             }
             if cell.has(member, piece.vector) {
@@ -172,7 +161,7 @@ impl ByIndex {
                 return Met::Refused(Reason::NonFinite);
             }
         }
-        let cell = &mut self.cells[at];
+        let cell = &mut self.ring[at];
         if cell.pieces() >= cell.threshold {
             cell.sum_up();
             return Met::Complete;
@@ -187,46 +176,25 @@ impl ByIndex {
         self.last_was_finite
     }
 
-    /// Returns true if a member can hold what it must hold before it sends the packet: the result in the
-    /// other cell.
-    fn may_be_sent(&self, index: u64) -> bool {
-        let Some(before) = index.checked_sub(self.slots.into()) else { return true };
-        let other = &self.cells[self.place(before)];
-        other.index == before && other.state() == State::Final
-    }
-
     /// Returns true if the next packet waits until some member holds an older result.
     #[must_use]
     pub fn is_blocked(&self) -> bool {
-        !self.gives_way(self.first_incomplete)
-    }
-
-    /// Returns true if the packet's cell is free, or has a result that every member holds.
-    fn gives_way(&self, index: u64) -> bool {
-        let Some(older) = index.checked_sub(2 * u64::from(self.slots)) else { return true };
-        self.min_holds() > older
+        !self.ring.gives_way(self.first_incomplete)
     }
 
     /// A member said, with a piece or without, that it holds the results of all packets below `holds`. It
     /// cannot hold a result that does not exist.
     pub fn note_holds(&mut self, member: u32, holds: u64) {
-        let holds = holds.min(self.first_incomplete);
-        if let Some(known) = self.holds.get_mut(member as usize) {
-            *known = holds.max(*known);
-        }
+        self.ring.note_holds(member, holds.min(self.first_incomplete));
     }
 
     /// FBcast: the packet's sum goes without the members that are missing. Whether it has begun and was not
     /// complete.
     pub fn force(&mut self, index: u64) -> bool {
-        let at = self.place(index);
-        let cell = &mut self.cells[at];
-        let is_open = cell.index == index && cell.state() == State::Open && index < self.end;
-        if is_open {
-            cell.sum_up();
-            self.counts.close(cell.pieces());
-        }
-        is_open
+        let Some(cell) = self.ring.known_as(State::Open, index) else { return false };
+        cell.sum_up();
+        self.counts.close(cell.pieces());
+        true
     }
 
     /// The sum of a packet is its result: there is no switch above.
@@ -234,23 +202,20 @@ impl ByIndex {
     /// # Panics
     /// When the sum is not complete.
     pub fn finish_own(&mut self, index: u64) {
-        let at = self.place(index);
-        let cell = &mut self.cells[at];
-        assert!(cell.index == index && cell.state() == State::Summed, "callers complete it first");
-        cell.finish();
+        self.ring.known_as(State::Summed, index).expect("callers complete it first").finish();
         self.move_on();
     }
 
     /// Takes the result of a packet from the switch above. `contributors` workers are in it. Returns false if
     /// the result was here before, or its cell has another packet.
     pub fn finish(&mut self, index: u64, last: bool, contributors: u32, floats: &[u8]) -> bool {
-        let at = self.place(index);
-        let cell = &self.cells[at];
-        if index >= self.end || !floats.len().is_multiple_of(4) {
+        let at = self.ring.place(index);
+        let cell = &self.ring[at];
+        if index >= self.ring.end() || !floats.len().is_multiple_of(4) {
             return false;
         }
-        if cell.is_before(index) {
-            if !self.may_be_sent(index) || !self.gives_way(index) {
+        if self.ring.is_new(index) {
+            if !self.ring.may_be_sent(index) || !self.ring.gives_way(index) {
                 return false;
             }
         } else if cell.index != index
@@ -263,7 +228,7 @@ impl ByIndex {
             // The switch above was told to go without the sum of this one.
             self.counts.give_up(cell.pieces());
         }
-        self.cells[at].replace(index, last, contributors, floats);
+        self.ring[at].replace(index, last, contributors, floats);
         self.move_on();
         true
     }
@@ -275,23 +240,23 @@ impl ByIndex {
     }
 
     fn result_or_past(&self, index: u64) -> bool {
-        let cell = &self.cells[self.place(index)];
-        cell.index > index || cell.index == index && cell.state() == State::Final
+        let is_final = |cell: &Cell| cell.state() == State::Final;
+        self.ring.is_past(index) || self.ring.known(index).is_some_and(is_final)
     }
 
     /// What a member's question for a result finds.
     #[must_use]
     pub fn ask(&self, member: u32, index: u64) -> Asked {
-        let Some(holds) = self.holds.get(member as usize) else { return Asked::Nothing };
-        if index >= self.end {
+        let Some(holds) = self.ring.holds_of(member) else { return Asked::Nothing };
+        if index >= self.ring.end() {
             return Asked::Nothing;
         }
-        if *holds > index {
+        if holds > index {
             return Asked::Held;
         }
-        let cell = &self.cells[self.place(index)];
-        if cell.is_before(index) {
-            return match (self.may_be_sent(index), self.gives_way(index)) {
+        let cell = &self.ring[self.ring.place(index)];
+        if self.ring.is_new(index) {
+            return match (self.ring.may_be_sent(index), self.ring.gives_way(index)) {
                 (false, _) => Asked::Nothing,
                 (true, false) => Asked::Waiting,
                 (true, true) => Asked::Wanted,
@@ -308,20 +273,16 @@ impl ByIndex {
     /// The generation ends: it has no packet from `end` on. An end that was said before stays where it is
     /// earlier.
     pub fn close(&mut self, end: u64) {
-        self.end = self.end.min(end);
-        for cell in &mut self.cells {
-            if cell.state() == State::Open && cell.index >= self.end {
-                self.counts.give_up(cell.pieces());
-                cell.free();
-            }
-        }
+        self.ring.close(end, |cell| {
+            self.counts.give_up(cell.pieces());
+            cell.free();
+        });
     }
 
     /// The cell of a packet, where it has begun and was not overtaken.
     #[must_use]
     pub fn cell(&self, index: u64) -> Option<&Cell> {
-        let cell = &self.cells[self.place(index)];
-        (cell.index == index && cell.state() != State::Free).then_some(cell)
+        self.ring.known(index)
     }
 
     /// Members without a piece in the sum of an incomplete packet.
@@ -340,22 +301,19 @@ impl ByIndex {
     /// The first packet that the generation does not have; `u64::MAX` while it is open.
     #[must_use]
     pub const fn end(&self) -> u64 {
-        self.end
+        self.ring.end()
     }
 
     /// Every member holds the results of all packets below this one.
-    ///
-    /// # Panics
-    /// Never: a table has members.
     #[must_use]
-    pub fn min_holds(&self) -> u64 {
-        self.holds.iter().copied().min().expect("a table has members")
+    pub const fn min_holds(&self) -> u64 {
+        self.ring.min_holds()
     }
 
     /// Its slots.
     #[must_use]
     pub const fn slots(&self) -> u32 {
-        self.slots
+        self.ring.slots()
     }
 
     /// Its members.
@@ -373,7 +331,7 @@ impl ByIndex {
     /// Places with a sum that has begun and has no result.
     #[must_use]
     pub fn open(&self) -> usize {
-        let cells = self.cells.iter();
+        let cells = self.ring.cells().iter();
         cells.filter(|cell| matches!(cell.state(), State::Open | State::Summed)).count()
     }
 
@@ -383,10 +341,5 @@ impl ByIndex {
         let mut counts = self.counts.clone();
         counts.waiting = counts.received - counts.settled();
         counts
-    }
-
-    #[inline]
-    fn place(&self, index: u64) -> usize {
-        (index % (2 * u64::from(self.slots))) as usize
     }
 }

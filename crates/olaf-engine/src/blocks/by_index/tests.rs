@@ -2,6 +2,7 @@
 
 use super::reference::Reference;
 use super::*;
+use alloc::vec;
 use proptest::prelude::*;
 
 fn bytes(floats: &[f32]) -> Vec<u8> {

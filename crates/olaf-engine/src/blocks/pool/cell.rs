@@ -1,23 +1,11 @@
 //! One cell: the pieces of one block, their sum, and later the result.
 
-use super::{About, Piece};
+use super::{About, Piece, State};
+use crate::blocks::ring;
 use crate::lanes::{Aligned, typed};
 use crate::time::Instant;
 use alloc::vec::Vec;
 use olaf_wire::reduce::{LaneType, Operator, RankSet};
-
-/// How far a block is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// The cell has no block.
-    Free,
-    /// Pieces are missing.
-    Open,
-    /// No more pieces are added. A lower switch waits for the result from above.
-    Summed,
-    /// The lanes are the result.
-    Final,
-}
 
 /// A cell and its block.
 #[derive(Clone, Debug)]
@@ -26,7 +14,7 @@ pub struct Cell {
     /// The block, or the last one while the cell is free.
     pub block: u32,
     /// The cell has, or had, a block.
-    pub(super) is_used: bool,
+    is_used: bool,
     from: RankSet,
     /// Pieces in the sum: the length of `from`, which takes long to count.
     pieces: u32,
@@ -45,6 +33,18 @@ pub struct Cell {
     sum: Aligned,
     /// Every member holds the result: its lanes are gone.
     pub(super) is_released: bool,
+}
+
+impl ring::Cell for Cell {
+    #[inline]
+    fn number(&self) -> Option<u64> {
+        self.is_used.then_some(self.block.into())
+    }
+
+    #[inline]
+    fn state(&self) -> State {
+        self.state
+    }
 }
 
 impl Cell {

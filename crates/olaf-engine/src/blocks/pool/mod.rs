@@ -1,8 +1,7 @@
 //! The table of `reduce` and SwitchML: a pool of slots with two cells each. The result of a block
 //! stays in its cell until every member is known to hold it.
 //!
-//! Block `b` of a generation belongs in slot `b mod slots`, and in cell `(b / slots) mod 2` of that
-//! slot. `docs/design/028-reduce.md` has the rules, and why no result is lost.
+//! The cells are a `Ring`, which has the rules by which no result is lost.
 //!
 //! Example of a pool of 4 slots and two members:
 //!
@@ -18,25 +17,22 @@ mod cell;
 #[cfg(all(test, feature = "model"))]
 mod check;
 mod counts;
-mod holds;
 #[cfg(any(test, feature = "reference"))]
 pub mod reference;
 #[cfg(test)]
 mod tests;
 
-pub use cell::{Cell, State};
+pub use super::ring::{MAX_SLOTS, State};
+pub use cell::Cell;
 pub use counts::Counts;
 
+use super::ring::Ring;
 use crate::lanes::{Aligned, typed};
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
-use holds::Holds;
 use olaf_wire::reduce::{LaneType, MAX_RANKS, Operator};
-
-/// Most slots of a table.
-pub const MAX_SLOTS: u32 = 1 << 20;
 
 /// One member's part of a block, or the sum of those behind a lower switch.
 #[derive(Clone, Copy, Debug)]
@@ -152,11 +148,7 @@ pub enum Asked {
 /// The table of one job and one generation.
 #[derive(Clone, Debug)]
 pub struct Pool {
-    slots: u32,
-    members: u32,
-    /// Two for each slot.
-    cells: Vec<Cell>,
-    holds: Holds,
+    ring: Ring<Cell>,
     refuses_non_finite: bool,
     last_was_finite: bool,
     /// Where a sum is written before it is known to be finite.
@@ -166,8 +158,6 @@ pub struct Pool {
     free: Vec<Aligned>,
     /// Of incomplete blocks, the earliest first.
     deadlines: BTreeSet<(Instant, u32)>,
-    /// The generation has no block from this one on.
-    end: u32,
     counts: Counts,
 }
 
@@ -178,20 +168,14 @@ impl Pool {
     /// When one of the two is 0, or there are more than [`MAX_SLOTS`] slots or [`MAX_RANKS`] members.
     #[must_use]
     pub fn new(slots: u32, members: u32) -> Self {
-        assert!((1..=MAX_SLOTS).contains(&slots), "a table has slots");
-        assert!((1..=MAX_RANKS).contains(&members), "a table has members");
-        let cells = (0..2 * slots as usize).map(|_| Cell::free()).collect();
+        assert!(members <= MAX_RANKS, "a table has at most so many members");
         Self {
-            slots,
-            members,
-            cells,
-            holds: Holds::new(members),
+            ring: Ring::new(slots, members, Cell::free),
             refuses_non_finite: false,
             last_was_finite: true,
             spare: Aligned::default(),
             free: Vec::new(),
             deadlines: BTreeSet::new(),
-            end: u32::MAX,
             counts: Counts::default(),
         }
     }
@@ -206,37 +190,35 @@ impl Pool {
     /// Takes in a piece.
     #[inline]
     pub fn meet(&mut self, now: Instant, piece: &Piece<'_>) -> Met {
-        let at = self.place(piece.block);
+        let at = self.ring.place(piece.block.into());
         self.last_was_finite = true;
         let met = self.met(now, piece, at);
-        self.counts.note(met, self.cells[at].pieces());
+        self.counts.note(met, self.ring[at].pieces());
         met
     }
 
     fn met(&mut self, now: Instant, piece: &Piece<'_>, at: usize) -> Met {
         let &Piece { block, member, .. } = piece;
-        if member >= self.members {
+        let number = u64::from(block);
+        if member >= self.ring.members() {
             return Met::Refused(Reason::NotAMember);
         }
         if piece.contributors == 0 || piece.holds > block {
             return Met::Refused(Reason::Impossible);
         }
-        if block >= self.end {
+        if number >= self.ring.end() {
             return Met::Refused(Reason::Closed);
         }
-        let cell = &self.cells[at];
-        let is_new = !cell.is_used || cell.block < block;
-        if is_new && !self.may_be_sent(block) {
+        let is_new = self.ring.is_new(number);
+        if is_new && !self.ring.may_be_sent(number) {
             return Met::Refused(Reason::TooEarly);
         }
-        // Before it sends a block, a member holds all results up to the block in the other cell.
-        let implied = (block + 1).saturating_sub(self.slots);
-        self.note_holds(member, piece.holds.max(implied));
+        self.hold(member, self.ring.implied_by(number).max(piece.holds.into()));
         if is_new {
             return self.open(now, piece, at);
         }
-        let cell = &self.cells[at];
-        if cell.block > block || self.holds.of(member).is_some_and(|holds| holds > block) {
+        let cell = &self.ring[at];
+        if cell.block > block || self.ring.holds_of(member).is_some_and(|holds| holds > number) {
             return Met::Held;
         }
         let has_piece = cell.from().contains(member);
@@ -253,7 +235,7 @@ impl Pool {
     /// Opens a block with its first piece.
     fn open(&mut self, now: Instant, piece: &Piece<'_>, at: usize) -> Met {
         let block = piece.block;
-        if !self.gives_way(block) {
+        if !self.ring.gives_way(block.into()) {
             return Met::Occupied;
         }
         if !piece.lanes.len().is_multiple_of(piece.lane_type.bytes()) {
@@ -263,15 +245,15 @@ impl Pool {
         if self.refuses_non_finite && !is_finite() {
             return Met::Refused(Reason::NonFinite);
         }
-        self.cells[at].take_memory(&mut self.free);
-        self.last_was_finite = self.cells[at].open(piece);
-        if self.members == 1 || piece.operator == Operator::Broadcast {
+        self.ring[at].take_memory(&mut self.free);
+        self.last_was_finite = self.ring[at].open(piece);
+        if self.ring.members() == 1 || piece.operator == Operator::Broadcast {
             self.close_cell(block);
             return Met::Complete;
         }
         if let Some(deadline) = piece.deadline {
             let due = now + deadline;
-            self.cells[at].due = Some(due);
+            self.ring[at].due = Some(due);
             self.deadlines.insert((due, block));
         }
         Met::Opened
@@ -279,13 +261,13 @@ impl Pool {
 
     /// Adds a piece to an open block.
     fn add(&mut self, piece: &Piece<'_>, at: usize) -> Met {
-        let cell = &mut self.cells[at];
+        let cell = &mut self.ring[at];
         if !self.refuses_non_finite {
             self.last_was_finite = cell.add(piece);
         } else if !cell.add_if_finite(piece, &mut self.spare) {
             return Met::Refused(Reason::NonFinite);
         }
-        if cell.pieces() < self.members {
+        if cell.pieces() < self.ring.members() {
             return Met::Added;
         }
         self.close_cell(piece.block);
@@ -299,48 +281,32 @@ impl Pool {
         self.last_was_finite
     }
 
-    /// Returns true if a member can hold what it must hold before it sends its piece of the block:
-    /// the result of the block in the other cell.
-    fn may_be_sent(&self, block: u32) -> bool {
-        let Some(before) = block.checked_sub(self.slots) else { return true };
-        let other = &self.cells[self.place(before)];
-        other.block == before && other.state() == State::Final
-    }
-
     /// Returns true if a member could send the block by now, or could once.
-    fn was_possible(&self, block: u32) -> bool {
-        self.known(block).is_some() || self.is_past(block) || self.may_be_sent(block)
-    }
-
-    /// Returns true if the block's cell has a newer block, or had one that was given up.
-    fn is_past(&self, block: u32) -> bool {
-        let cell = &self.cells[self.place(block)];
-        cell.is_used && cell.block > block
-    }
-
-    /// Returns true if the block's cell is free, or has a result that every member holds.
-    fn gives_way(&self, block: u32) -> bool {
-        let Some(older) = block.checked_sub(2 * self.slots) else { return true };
-        self.holds.min() > older
+    fn was_possible(&self, block: u64) -> bool {
+        !self.ring.is_new(block) || self.ring.may_be_sent(block)
     }
 
     /// A member said, with a piece or without, that it holds the results of all blocks below this
     /// one. The claim harms only a member that lies: it can no longer ask for them.
     pub fn note_holds(&mut self, member: u32, holds: u32) {
-        let before = self.holds.min();
-        self.holds.note(member, holds);
-        if self.holds.min() > before {
+        self.hold(member, holds.into());
+    }
+
+    fn hold(&mut self, member: u32, holds: u64) {
+        let before = self.ring.min_holds();
+        self.ring.note_holds(member, holds);
+        if self.ring.min_holds() > before {
             self.release(before);
         }
     }
 
     /// Gives up the memory of results that every member holds now, from that block on.
-    fn release(&mut self, from: u32) {
-        let held = self.holds.min();
-        let cells = self.cells.len() as u32;
+    fn release(&mut self, from: u64) {
+        let held = self.ring.min_holds();
+        let cells = self.ring.cells().len() as u64;
         for block in from.max(held.saturating_sub(cells))..held {
-            let cell = &mut self.cells[(block % cells) as usize];
-            if cell.block == block && cell.state() == State::Final && !cell.is_released {
+            let cell = self.ring.known_as(State::Final, block);
+            if let Some(cell) = cell.filter(|cell| !cell.is_released) {
                 self.free.push(cell.release());
             }
         }
@@ -349,14 +315,13 @@ impl Pool {
     /// Every member holds the results of all blocks below this one.
     #[must_use]
     pub const fn min_holds(&self) -> u32 {
-        self.holds.min()
+        self.ring.min_holds() as u32
     }
 
     /// A complete sum is the result: at the uppermost switch, where nothing else comes.
     pub fn finish(&mut self, block: u32) {
-        let at = self.place(block);
-        if self.cells[at].block == block && self.cells[at].state() == State::Summed {
-            self.cells[at].finish();
+        if let Some(cell) = self.ring.known_as(State::Summed, block.into()) {
+            cell.finish();
         }
     }
 
@@ -368,40 +333,39 @@ impl Pool {
         if contributors == 0 || !is_whole || !self.takes_result(block, result, about) {
             return false;
         }
-        let at = self.place(block);
-        if self.cell(block).is_some_and(|cell| cell.state() == State::Open) {
-            self.close_cell(block);
-            self.counts.close(self.cells[at].pieces());
-        }
-        self.cells[at].take_memory(&mut self.free);
-        self.cells[at].fulfil(block, contributors, result, about);
+        self.go_without(block);
+        let at = self.ring.place(block.into());
+        self.ring[at].take_memory(&mut self.free);
+        self.ring[at].fulfil(block, contributors, result, about);
         true
     }
 
     /// Returns true if the result of a block can be taken in: the block is in its cell without one,
     /// or may open.
     fn takes_result(&self, block: u32, result: &[u8], about: &About) -> bool {
-        block < self.end
-            && match self.known(block) {
+        let (ring, number) = (&self.ring, u64::from(block));
+        number < ring.end()
+            && match ring.known(number) {
                 Some(cell) => {
                     cell.state() != State::Final
                         && cell.is_like(about.lane_type, about.operator, result)
                 }
-                None => !self.is_past(block) && self.may_be_sent(block) && self.gives_way(block),
+                None => !ring.is_past(number) && ring.may_be_sent(number) && ring.gives_way(number),
             }
     }
 
     /// What a member finds that asks for the result of a block.
     #[must_use]
     pub fn asked(&self, member: u32, block: u32) -> Asked {
-        let Some(holds) = self.holds.of(member) else { return Asked::Nothing };
-        if block >= self.end || !self.was_possible(block) {
+        let number = u64::from(block);
+        let Some(holds) = self.ring.holds_of(member) else { return Asked::Nothing };
+        if number >= self.ring.end() || !self.was_possible(number) {
             return Asked::Nothing;
         }
-        if holds > block || self.is_past(block) {
+        if holds > number || self.ring.is_past(number) {
             return Asked::Held;
         }
-        match self.known(block) {
+        match self.ring.known(number) {
             None => Asked::Wanted,
             Some(cell) if cell.state() == State::Final => Asked::Result,
             Some(cell) if cell.state() == State::Summed || cell.from().contains(member) => {
@@ -415,13 +379,7 @@ impl Pool {
     #[must_use]
     #[inline]
     pub fn cell(&self, block: u32) -> Option<&Cell> {
-        self.known(block).filter(|cell| !cell.is_released)
-    }
-
-    /// The cell of a block that has opened and not given way, with or without its lanes.
-    fn known(&self, block: u32) -> Option<&Cell> {
-        let cell = &self.cells[self.place(block)];
-        (cell.block == block && cell.state() != State::Free).then_some(cell)
+        self.ring.known(block.into()).filter(|cell| !cell.is_released)
     }
 
     /// When a block is overdue next.
@@ -434,43 +392,36 @@ impl Pool {
     /// it has.
     pub fn poll_overdue(&mut self, now: Instant) -> Option<u32> {
         let (_, block) = *self.deadlines.first().filter(|(due, _)| *due <= now)?;
-        self.close_cell(block);
-        self.counts.close(self.cells[self.place(block)].pieces());
+        self.go_without(block);
         Some(block)
     }
 
     /// The missing pieces of an open block will not come: from here on its sum is complete. Whether
     /// the block was open.
     pub fn go_without(&mut self, block: u32) -> bool {
-        let at = self.place(block);
-        let is_open = self.cells[at].block == block && self.cells[at].state() == State::Open;
-        if is_open {
-            self.close_cell(block);
-            self.counts.close(self.cells[at].pieces());
-        }
-        is_open
+        let Some(cell) = self.ring.known_as(State::Open, block.into()) else { return false };
+        self.counts.close(cell.pieces());
+        self.close_cell(block);
+        true
     }
 
     /// The generation ends before that block: pieces of it and of later blocks are refused, and
     /// those that wait are given up. Older blocks go on as before.
     pub fn close(&mut self, end: u32) {
-        self.end = self.end.min(end);
-        for cell in &mut self.cells {
-            if cell.state() == State::Open && cell.block >= self.end {
-                if let Some(due) = cell.due.take() {
-                    self.deadlines.remove(&(due, cell.block));
-                }
-                self.counts.give_up(cell.pieces());
-                cell.give_up();
+        self.ring.close(end.into(), |cell| {
+            if let Some(due) = cell.due.take() {
+                self.deadlines.remove(&(due, cell.block));
             }
-        }
+            self.counts.give_up(cell.pieces());
+            cell.give_up();
+        });
     }
 
     /// The first block that is not summed yet.
     #[must_use]
     pub fn first_incomplete(&self) -> u32 {
-        let open = self.cells.iter().filter(|cell| cell.state() == State::Open);
-        let newest = self.cells.iter().filter(|cell| cell.state() != State::Free);
+        let open = self.ring.cells().iter().filter(|cell| cell.state() == State::Open);
+        let newest = self.ring.cells().iter().filter(|cell| cell.state() != State::Free);
         let next = newest.map(|cell| cell.block + 1).max().unwrap_or(0);
         open.map(|cell| cell.block).min().unwrap_or(next)
     }
@@ -478,7 +429,7 @@ impl Pool {
     /// What became of all pieces.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let open = self.cells.iter().filter(|cell| cell.state() == State::Open);
+        let open = self.ring.cells().iter().filter(|cell| cell.state() == State::Open);
         let waiting = open.map(|cell| u64::from(cell.pieces())).sum();
         Counts { waiting, ..self.counts.clone() }
     }
@@ -486,17 +437,13 @@ impl Pool {
     /// The number of slots.
     #[must_use]
     pub const fn slots(&self) -> u32 {
-        self.slots
-    }
-
-    fn place(&self, block: u32) -> usize {
-        (block % (2 * self.slots)) as usize
+        self.ring.slots()
     }
 
     /// An open block is complete, or goes without those that are missing.
     fn close_cell(&mut self, block: u32) {
-        let at = self.place(block);
-        let cell = &mut self.cells[at];
+        let at = self.ring.place(block.into());
+        let cell = &mut self.ring[at];
         if let Some(due) = cell.due.take() {
             self.deadlines.remove(&(due, block));
         }

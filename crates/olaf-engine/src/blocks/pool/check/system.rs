@@ -110,7 +110,7 @@ impl System {
         let (pool, rank) = self.switch_of(setup, member);
         let is_again = pool.cell(block).is_some_and(|cell| cell.from().contains(rank));
         let is_misnamed = setup.bug == Some(Bug::OtherName) && is_again;
-        let rank = if is_misnamed { (rank + 1) % pool.members } else { rank };
+        let rank = if is_misnamed { (rank + 1) % pool.ring.members() } else { rank };
         if meet(pool, setup, (rank, block, holds), sum) == Met::Complete {
             if member < setup.lower {
                 self.leave_lower(block);
@@ -372,14 +372,14 @@ fn bytes(lanes: [i32; 2]) -> Vec<u8> {
 }
 
 /// What a table's future depends on: no counts.
-fn key(pool: &Pool) -> (Vec<impl Hash + PartialEq + use<>>, Vec<Option<u32>>) {
+fn key(pool: &Pool) -> (Vec<impl Hash + PartialEq + use<>>, Vec<Option<u64>>) {
     let cell = |cell: &Cell| {
         let known = cell.state() != State::Free;
         let sum = || (!cell.is_released).then(|| sum_of(cell));
         known.then(|| (cell.state() as u8, cell.block, cell.from().words().to_vec(), sum()))
     };
-    let holds = (0..pool.members).map(|member| pool.holds.of(member));
-    (pool.cells.iter().map(cell).collect(), holds.collect())
+    let holds = (0..pool.ring.members()).map(|member| pool.ring.holds_of(member));
+    (pool.ring.cells().iter().map(cell).collect(), holds.collect())
 }
 
 impl PartialEq for System {

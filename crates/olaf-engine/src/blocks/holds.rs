@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 /// hand: every piece needs it.
 #[derive(Clone, Debug)]
 pub(super) struct Holds {
-    of: Vec<u32>,
-    min: u32,
+    of: Vec<u64>,
+    min: u64,
     /// Members that hold no more than `min` says.
     at_min: usize,
 }
@@ -18,21 +18,26 @@ impl Holds {
         Self { of: vec![0; members as usize], min: 0, at_min: members as usize }
     }
 
+    /// Members.
+    pub(super) fn members(&self) -> u32 {
+        self.of.len() as u32
+    }
+
     /// Of a member, where the table has it.
     #[inline]
-    pub(super) fn of(&self, member: u32) -> Option<u32> {
+    pub(super) fn of(&self, member: u32) -> Option<u64> {
         self.of.get(member as usize).copied()
     }
 
     /// Of the slowest member.
     #[inline]
-    pub(super) const fn min(&self) -> u32 {
+    pub(super) const fn min(&self) -> u64 {
         self.min
     }
 
     /// Notes what a member says; an older word of its changes nothing.
     #[inline]
-    pub(super) fn note(&mut self, member: u32, holds: u32) {
+    pub(super) fn note(&mut self, member: u32, holds: u64) {
         let Some(known) = self.of.get_mut(member as usize) else { return };
         if holds <= *known {
             return;
@@ -61,8 +66,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_slowest_member_is_always_known(notes in prop::collection::vec((0u32..5, 0u32..9), 0..60)) {
-            let (mut holds, mut slow) = (Holds::new(4), [0; 4]);
+        fn the_slowest_member_is_always_known(notes in prop::collection::vec((0u32..5, 0u64..9), 0..60)) {
+            let (mut holds, mut slow) = (Holds::new(4), [0u64; 4]);
             for (member, block) in notes {
                 holds.note(member, block);
                 if let Some(known) = slow.get_mut(member as usize) {
