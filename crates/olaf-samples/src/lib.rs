@@ -7,8 +7,10 @@
 //! version 1, and every time is 1 ns.
 //!
 //! [`Toy`] signs models, and [`Liar`] is a switch that lies about them: in a simulated network and on real
-//! sockets. [`cases`] and [`rounds`] say how much tests and benches do.
+//! sockets. [`cases`] and [`rounds`] say how much tests and benches do. `exploring` runs the model checks.
 
+#[cfg(feature = "model")]
+pub mod exploring;
 mod lying;
 mod toy;
 

@@ -1,14 +1,9 @@
 //! Every state of some small tables; and that planted mistakes are found.
 //!
-//! The quick ones run in `make test-slow`; `make model-check` explores the larger ones.
-
-#![allow(clippy::disallowed_macros, reason = "a check says how much it looked at")]
-
-extern crate std;
+//! `make model-check` explores the larger ones.
 
 use super::model::{Bug, First, Setup};
-use alloc::vec::Vec;
-use stateright::{Checker, Expectation, HasDiscoveries, Model};
+use olaf_samples::exploring::{broken, holds};
 
 pub(super) const ONCE: &str = "every piece is summed once, and every block";
 pub(super) const KEPT: &str = "no result is lost that somebody needs";
@@ -31,36 +26,6 @@ const PLAIN: Setup = Setup {
     ends: false,
     bug: None,
 };
-
-/// Explores all states: whatever must always hold does, and these witnesses are there.
-fn holds(setup: Setup, witnesses: &[&str]) {
-    let checker = setup.checker().threads(2).spawn_bfs().join();
-    let found = checker.discoveries();
-    for property in checker.model().properties() {
-        let path = found.get(property.name);
-        match property.expectation {
-            Expectation::Always => {
-                let actions = path.map(|path| path.clone().into_actions());
-                assert!(actions.is_none(), "{}: {actions:#?}", property.name);
-            }
-            _ => assert!(
-                path.is_some() || !witnesses.contains(&property.name),
-                "never seen: {}",
-                property.name
-            ),
-        }
-    }
-    let (states, depth) = (checker.unique_state_count(), checker.max_depth());
-    std::eprintln!("{:?}: {states} states, depth {depth}", checker.model());
-}
-
-/// Explores until something that must always hold does not: what.
-fn broken(setup: Setup) -> Vec<&'static str> {
-    let finish = HasDiscoveries::AnyFailures;
-    let checker = setup.checker().threads(2).finish_when(finish).spawn_bfs().join();
-    let found = checker.discoveries();
-    [ONCE, KEPT, GETS_ON].into_iter().filter(|name| found.contains_key(name)).collect()
-}
 
 #[test]
 fn two_members() {
@@ -97,8 +62,7 @@ fn a_lower_switch() {
 #[test]
 fn a_planted_mistake_is_found() {
     for bug in [Bug::ClaimMore, Bug::SendAhead, Bug::OtherName] {
-        let found = broken(Setup { bug: Some(bug), ..PLAIN });
-        std::eprintln!("{bug:?}: {found:?}");
+        let found = broken(Setup { bug: Some(bug), ..PLAIN }, &[]);
         assert!(!found.is_empty(), "{bug:?}");
     }
 }
