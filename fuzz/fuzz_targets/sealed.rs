@@ -53,7 +53,7 @@ const RIGHT: Tag = [7; 16];
 
 impl Secrets for Open {
     fn keys(&self) -> &[KeyInfo] {
-        &[KeyInfo { name: NAME, job: None }]
+        &[KeyInfo { name: NAME, job: None, until: None }]
     }
     fn random(&mut self) -> Tag {
         [3; 16]

@@ -35,6 +35,7 @@ __all__ = [
     "apply_rule",
     "defaults",
     "deliver",
+    "end_old_key",
     "format_rate",
     "format_size",
     "format_time",
@@ -45,12 +46,14 @@ __all__ = [
     "metrics_unmapped",
     "new_key",
     "new_key_text",
+    "old_key",
     "parse_rate",
     "parse_size",
     "parse_time",
     "probe",
     "queues",
     "replay",
+    "rotate_key",
     "share_group",
     "simulate",
     "switch_key",
@@ -533,7 +536,22 @@ def new_key(path: str | os.PathLike[str], job: int | None = None) -> str:
     """Write a new key to a new file that only its owner may read; its public name."""
 
 def switch_key(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> str:
-    """Write what a switch needs of the key in ``path`` to the new file ``out``; its public name."""
+    """Write what a switch needs of the key in ``path`` to ``out``; its public name.
+
+    ``out`` is new, or has what the switch needed of that key before the last rotation.
+    """
+
+def rotate_key(path: str | os.PathLike[str], until_s: int) -> str:
+    """Write a new key in the place of the one in ``path``; the new key's public name.
+
+    The old one is good until ``until_s``, seconds of Unix time.
+    """
+
+def end_old_key(path: str | os.PathLike[str]) -> str:
+    """End the old key in ``path``; the present key's public name."""
+
+def old_key(path: str | os.PathLike[str]) -> tuple[str, int, bool] | None:
+    """The key before the last rotation in ``path``: name, end (Unix time), whether it is good."""
 
 def probe(address: str, config: str, timeout_s: float) -> str | None:
     """Measure the path to a switch or a server, without joining a job.

@@ -11,6 +11,7 @@ from rich.console import Console
 from olaf.cli import asking, consoles, looking_view, options
 from olaf.cli.looking import Look
 from olaf.cli.main import run as olaf
+from olaf.jobs.course import Happening
 
 NAMES = ["[/x]boo", "[red]x[/red]", ":bomb:", "[link=x]y"]
 PACKAGE = Path(consoles.__file__).parents[1]
@@ -74,6 +75,13 @@ def test_a_role_does_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) 
     out = capsys.readouterr().out
     assert "owned" in out
     assert not set(out) & set("\x1b\x07\x9b\u202e\ud800")
+
+
+def test_a_worker_does_not_steer_the_terminal_of_a_run() -> None:
+    text = "\x1b[2J\x1b[31mloss\x1b[0m\t3.5\x9b2J\r\x1b]0;owned\x07\u202e"
+    happening = Happening(1.0, "worker\x1b[2J 1", text, printed=True)
+    assert happening.who == "worker 1"
+    assert happening.text == "loss\t3.5\ufffd\ufffd]0;owned\ufffd\ufffd"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,6 +1,9 @@
 """The file: what is refused, what is kept."""
 
+import contextlib
 import json
+import random
+import shutil
 import signal
 import sqlite3
 from pathlib import Path
@@ -143,6 +146,79 @@ def test_another_decision_than_before_is_said_and_nothing_is_done(tmp_path: Path
     edited(file, "UPDATE commands SET digest = 1")
     with pytest.raises(StoreError, match="decided differently"):
         Controller(Store(file, None))
+
+
+def of_a_killed_service(folder: Path, commands: int) -> Path:
+    """The files of a service that was killed after these commands: nothing of it was closed."""
+    made = folder / "made"
+    made.mkdir()
+    store = Store(made / "s.db", SPEC)
+    controller = Controller(store)
+    for _ in range(commands):
+        controller.submit(JOB, 0, None).result(30)
+    killed = folder / "killed"
+    shutil.copytree(made, killed)
+    controller.close()
+    return killed / "s.db"
+
+
+def test_one_flipped_bit_loses_no_command_silently(tmp_path: Path) -> None:
+    file = of_a_killed_service(tmp_path, 54)
+    log = file.with_name("s.db-wal")
+    whole = log.read_bytes()
+    kept = file.read_bytes()
+    assert len(whole) > 54 * 4096
+    drawn = random.Random(7)
+    places = [drawn.randrange(8 * len(whole)) for _ in range(60)]
+    # In the log's header, in the first frame, and in the last one.
+    places += [8 * byte for byte in (0, 17, 25, 33, 45, 3000, len(whole) - 4100, len(whole) - 5)]
+    refused = 0
+    for place in places:
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        log.write_bytes(damaged)
+        file.write_bytes(kept)
+        file.with_name("s.db-shm").unlink(missing_ok=True)
+        with contextlib.ExitStack() as ends:
+            try:
+                store = Store(file, None)
+                ends.callback(store.close)
+                commands = len(store.load().commands)
+            except (StoreError, ConfigurationError):
+                refused += 1
+            else:
+                assert commands == 54, f"bit {place} took commands with it"
+    assert refused > len(places) // 2
+
+
+def test_a_store_that_lost_commands_says_which_and_how_to_go_on(tmp_path: Path) -> None:
+    file = of_a_killed_service(tmp_path, 5)
+    log = file.with_name("s.db-wal")
+    damaged = bytearray(log.read_bytes())
+    damaged[-5] ^= 1
+    log.write_bytes(damaged)
+    store = Store(file, None)
+    with pytest.raises(StoreError, match="ends with command 4, and command 5 was written") as told:
+        Controller(store)
+    store.close()
+    assert file.with_name("s.db-wal-damaged").read_bytes() == damaged
+    named = file.with_name("s.db-acknowledged")
+    assert str(named) in str(told.value)
+    named.unlink()
+    controller = Controller(Store(file, None))
+    assert controller.replayed == 4
+    controller.submit(JOB, 0, None).result(30)
+    controller.close()
+    assert named.exists()
+
+
+def test_a_changed_command_is_refused(tmp_path: Path) -> None:
+    file = of_a_killed_service(tmp_path, 5)
+    edited(file, """UPDATE commands SET at_ms = at_ms + 1 WHERE id = 2""")
+    store = Store(file, None)
+    with pytest.raises(StoreError, match="up to 5 are not those that were written"):
+        Controller(store)
+    store.close()
 
 
 def test_a_full_disk_fails_the_request_and_nothing_is_done(

@@ -3,7 +3,8 @@
 use olaf_net::keys::{Key, KeyError};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Writes a new key for `job` (None: any job) to a new file that only its owner may read. Returns
 /// the key's public name.
@@ -15,12 +16,47 @@ pub(crate) fn new_key(path: PathBuf, job: Option<u32>) -> PyResult<String> {
     Ok(key.name())
 }
 
-/// Writes what a switch needs of the key in `path` to the new file `out`. Returns the public name.
+/// Writes what a switch needs of the key in `path` to the file `out`, which is new, or has what the switch
+/// needed of that key before the last rotation. Returns the public name.
 #[pyfunction]
 pub(crate) fn switch_key(path: PathBuf, out: PathBuf) -> PyResult<String> {
     let key = Key::read(&path).map_err(error)?;
-    key.for_switch().write(&out).map_err(error)?;
+    key.write_for_switch(&out).map_err(error)?;
     Ok(key.name())
+}
+
+/// Writes a new key in the place of the one in `path`, which is good until `until_s`, seconds of Unix time.
+/// Returns the new key's public name.
+#[pyfunction]
+pub(crate) fn rotate_key(path: PathBuf, until_s: u64) -> PyResult<String> {
+    replaced(&path, |key, now_s| key.rotated(until_s, now_s))
+}
+
+/// Ends the old key in `path`. Returns the present key's public name.
+#[pyfunction]
+pub(crate) fn end_old_key(path: PathBuf) -> PyResult<String> {
+    replaced(&path, Key::finished)
+}
+
+fn replaced(path: &Path, by: impl Fn(&Key, u64) -> Result<Key, String>) -> PyResult<String> {
+    let key = Key::read(path).map_err(error)?;
+    let refused = |why| KeyError::Refused(path.display().to_string(), why);
+    let new = by(&key, now_s()).map_err(refused).map_err(error)?;
+    new.replace(path).map_err(error)?;
+    Ok(new.name())
+}
+
+/// Public name of the key before the last rotation in `path`, until when it is good (seconds of Unix time),
+/// and whether it is good now; None without one.
+#[pyfunction]
+pub(crate) fn old_key(path: PathBuf) -> PyResult<Option<(String, u64, bool)>> {
+    let key = Key::read(&path).map_err(error)?;
+    Ok(key.old().map(|old| (old.name(), old.until_s, old.is_good(now_s()))))
+}
+
+/// Seconds of Unix time.
+fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// Public name, kind ("job" or "switch") and job (None: any) of the key in `path`.
@@ -52,6 +88,8 @@ pub(crate) fn switch_key_text(text: &str) -> PyResult<String> {
 fn error(error: KeyError) -> PyErr {
     match error {
         KeyError::System(..) | KeyError::Exists(..) => PyOSError::new_err(error.to_string()),
-        KeyError::Open(..) | KeyError::NoKey(..) => PyValueError::new_err(error.to_string()),
+        KeyError::Open(..) | KeyError::NoKey(..) | KeyError::Refused(..) => {
+            PyValueError::new_err(error.to_string())
+        }
     }
 }

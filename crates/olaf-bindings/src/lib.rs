@@ -46,7 +46,10 @@ mod _olaf {
     #[pymodule_export]
     use crate::job::VirtualJob;
     #[pymodule_export]
-    use crate::keys::{key_info, key_text, new_key, new_key_text, switch_key, switch_key_text};
+    use crate::keys::{
+        end_old_key, key_info, key_text, new_key, new_key_text, old_key, rotate_key, switch_key,
+        switch_key_text,
+    };
     #[pymodule_export]
     use crate::logging::LogFilter;
     #[pymodule_export]

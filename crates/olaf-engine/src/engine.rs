@@ -4,7 +4,9 @@ use crate::drop::{DropReason, Refused};
 use crate::event::Event;
 use crate::ids::{PeerId, PortId};
 use crate::report::Report;
+use crate::seal::Signer;
 use crate::time::Instant;
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 /// An address as the driver writes it: 16 bytes of IPv6, or of IPv4 in IPv6, and two of the port.
@@ -24,6 +26,10 @@ pub trait Engine {
     /// The next datagrams come from this address. A driver that knows addresses says it before it hands
     /// datagrams over: the number of a stranger may change, its address does not.
     fn comes_from(&mut self, _address: Place) {}
+
+    /// Models are signed, and signatures under models are checked, with these keys from here on: a key of
+    /// the job was replaced. Engines without models need none.
+    fn take_signer(&mut self, _now: Instant, _signer: Box<dyn Signer>) {}
 
     /// One datagram arrived.
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict;

@@ -72,13 +72,14 @@ def local(
     """
     from olaf.errors.usage import ConfigurationError
     from olaf.jobs.reading import read_settings
+    from olaf.processes.loopback import loopback
 
     own = {
         "switch.queue": ("queue", queue),
         "switch.slots": ("slots", slots),
         "server.learning_rate": ("learning_rate", learning_rate),
-        "switch.listen": ("", "127.0.0.1:0"),
-        "server.listen": ("", "127.0.0.1:0"),
+        "switch.listen": ("", f"{loopback()}:0"),
+        "server.listen": ("", f"{loopback()}:0"),
     }
     if key_file is not None:
         own["train.key_file"] = ("key_file", key_file)

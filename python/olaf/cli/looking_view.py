@@ -15,6 +15,7 @@ from olaf.cli.consoles import plain_text
 from olaf.cli.looking import ENGINES, Look, Status, refusals, total
 from olaf.drawing.braille import bar
 from olaf.values.numbers import duration, rate, short
+from olaf.values.printable import printable
 
 Parts = list[RenderableType | None]
 
@@ -39,7 +40,7 @@ def _printable(look: Look) -> Look:
 
 def _without_controls(value: Any) -> Any:
     if isinstance(value, str):
-        return "".join(each if each.isprintable() else "\ufffd" for each in value)
+        return printable(value)
     if isinstance(value, Mapping):
         return {_without_controls(key): _without_controls(inner) for key, inner in value.items()}
     return [_without_controls(inner) for inner in value] if isinstance(value, list) else value
@@ -69,12 +70,19 @@ def _role(look: Look) -> RenderableType:
     }
     if status["role"] in drawn:
         parts += drawn[status["role"]](look)
-    parts += [_refusals(status), _traffic(look), _events(status)]
+    parts += [_old_keys(status), _refusals(status), _traffic(look), _events(status)]
     style = "green" if ready["ready"] else "red"
     body = Group(*(part for part in parts if part is not None))
     return Panel(
         body, title=title, subtitle=plain_text(about), title_align="left", border_style=style
     )
+
+
+def _old_keys(status: Status) -> RenderableType | None:
+    """How many parties use a key that was replaced; nothing without any."""
+    tables = [status, *(status.get(engine, {}) for engine in ENGINES)]
+    count = sum(table.get("keys", {}).get("with_old_key", 0) for table in tables)
+    return Text(f"parties with an old key: {count}", "yellow") if count else None
 
 
 def _switch(look: Look) -> Parts:

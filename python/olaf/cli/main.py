@@ -10,6 +10,7 @@ import click
 
 from olaf.cli.group import Lazy
 from olaf.errors.outcome import Exit, failure_of
+from olaf.values.printable import printable
 
 COMMANDS = {
     "train": ("olaf.cli.train:train", "Train on this machine: server, switch and workers."),
@@ -101,7 +102,9 @@ def run(argv: Sequence[str] | None = None) -> int:
         failure = failure_of(error)
         if failure is None:
             raise
-        click.echo(f"olaf: {failure}", err=True)
+        # A worker's words may be in it.
+        text = printable(str(failure), keep="\n\t")
+        click.echo(f"olaf: {text}", err=True)
         return failure.code
     return int(result) if isinstance(result, int) else Exit.OK
 

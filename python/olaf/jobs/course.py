@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from olaf.jobs.evaluation import Evaluation
+from olaf.values.printable import printable
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,11 @@ class Happening:
     """Another worker has just reported the same: for the record, not for the display."""
     printed: bool = False
     """A line that the process printed itself, after its name."""
+
+    def __post_init__(self) -> None:
+        """A worker's text is the user's code's: none of it may steer a terminal."""
+        object.__setattr__(self, "who", printable(self.who))
+        object.__setattr__(self, "text", printable(self.text, keep="\n\t"))
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from olaf.errors.outcome import Exit, RunError
 from olaf.errors.usage import ConfigurationError
 from olaf.files.keyfile import key_file
 from olaf.jobs.settings import Settings
-
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+from olaf.processes.loopback import LOOPBACK
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,10 @@ from olaf.errors.outcome import Exit
 from olaf.jobs import forking
 from olaf.jobs.backoff import STEADY_S, Backoff
 from olaf.jobs.processes import Executed, Process
+from olaf.processes.loopback import loopback
 
 HERE = "<here>"
 """Placeholder in a first line for the address of the child's machine."""
-
-LOOPBACK = "127.0.0.1"
 
 LINE_BYTES = 1 << 16
 """Longest line that a child may print; a longer one is cut into several."""
@@ -161,11 +160,11 @@ class Supervisor:
         restarts: int = 5,
         restart_delay_s: float = 0.2,
         steady_s: float = STEADY_S,
-        host: str = LOOPBACK,
+        host: str | None = None,
         descriptors: Sequence[int] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._host = host
+        self._host = loopback() if host is None else host
         self._descriptors = tuple(descriptors)
         self._restarts = restarts
         self._delay_s = restart_delay_s

@@ -31,6 +31,7 @@ from olaf.jobs.settings import LeafSettings, Settings, SwitchSettings
 from olaf.jobs.supervisor import HERE, Ended, Occurrence, Program, Said, Supervisor
 from olaf.jobs.tcp_told import relay_told, server_told, worker_told
 from olaf.processes.lines import PROGRESS, Control
+from olaf.processes.loopback import LOOPBACK
 from olaf.rl import process_environment
 
 AGES_S = 1.0
@@ -216,7 +217,7 @@ class Training:
             listen = str(section.model_dump()["listen"])
             host, _, port = listen.rpartition(":")
             # Loopback, the default of `olaf config`, cannot be reached from another machine.
-            if self._train.on == "local" or host not in ("127.0.0.1", "localhost", "[::1]"):
+            if self._train.on == "local" or host not in LOOPBACK:
                 return listen
         else:
             _, _, port = self._homes.get(name, ":0").rpartition(":")

@@ -88,6 +88,11 @@ _SENTENCES = {
     "key_refused": "keys kept out a datagram of {address} ({reason}): {advice}",
     "key_of_a_job": "{file} is a job's key, with which a switch could sign models: give the switch "
     "a switch's key (olaf keys switch {file} switch.key)",
+    "keys_renewed": "took up the keys of {file}",
+    "keys_unreadable": "{file} was replaced and cannot be used, the keys from before stay in use: "
+    "{reason}",
+    "key_over": "the switch says that this worker's key {key} was replaced, and that the time of "
+    "the old one is over: give the worker the job's present key file",
     "suppressed": "{lines:more line} of {of} left out",
     "log_lost": "{lines:line} of its messages lost: {why}",
     "non_finite": "job {job}: worker {rank} sent a NaN or an infinity in operation {operation}",

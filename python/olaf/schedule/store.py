@@ -7,8 +7,10 @@ a snapshot replaces the commands before it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import sqlite3
 import zlib
 from collections.abc import Collection, Sequence
@@ -19,6 +21,7 @@ from typing import Any
 from olaf._olaf import Allocator
 from olaf.errors.outcome import Exit, RunError
 from olaf.errors.usage import ConfigurationError
+from olaf.schedule.acknowledged import Acknowledged, Row
 from olaf.schedule.worth import Worth
 
 APPLICATION = 0x4F6C6166
@@ -103,6 +106,7 @@ class Store:
         is not a store, is of a newer version, or is in use.
         """
         self.file = file
+        self._acknowledged = Acknowledged(file)
         if spec is None and not file.exists():
             raise ConfigurationError(
                 f"--store {file}: no such file; give --topology too, and it will be made"
@@ -203,17 +207,31 @@ class Store:
             raise self._failed(error) from None
 
     def load(self) -> Kept:
-        """Everything that makes up the state. Raises StoreError if it cannot be read."""
+        """Everything that makes up the state.
+
+        Raises StoreError if it cannot be read, or if it lacks what was acknowledged.
+        """
         try:
             found = self._db.execute("SELECT command, events, state FROM snapshots").fetchone()
             last, events, packed = found or (0, 0, None)
             state = None if packed is None else zlib.decompress(packed).decode()
             rows = self._db.execute(
-                "SELECT at_ms, command, digest FROM commands WHERE id > ? ORDER BY id", (last,)
-            )
-            return Kept(state, events, rows.fetchall())
+                "SELECT id, at_ms, command, digest FROM commands WHERE id > ? ORDER BY id", (last,)
+            ).fetchall()
         except (sqlite3.Error, zlib.error, UnicodeDecodeError) as error:
             raise self._failed(error) from None
+        if wrong := self._acknowledged.check(last, rows):
+            log = self.file.with_name(f"{self.file.name}-wal")
+            saved = log.with_name(f"{log.name}-damaged")
+            # Closing the database removes the log, and with it what may still be read there.
+            with contextlib.suppress(OSError):
+                shutil.copyfile(log, saved)
+            raise StoreError(
+                f"--store {self.file}: {wrong}: the file or its log is damaged, or an older copy; "
+                f"nothing was done, and the log is kept in {saved.name}. Go on with a whole copy; "
+                f"or, to go on with what is here, delete {self._acknowledged.file}"
+            )
+        return Kept(state, events, [row[1:] for row in rows])
 
     def submitted(self, key: str) -> tuple[str, int] | None:
         """The request that was accepted under this key, and the number of its job."""
@@ -227,11 +245,13 @@ class Store:
         """
         try:
             self._db.execute("BEGIN IMMEDIATE")
+            rows: list[Row] = []
             for each in accepted:
-                self._db.execute(
+                written = self._db.execute(
                     "INSERT INTO commands (at_ms, command, digest) VALUES (?, ?, ?)",
                     (each.at_ms, each.command, each.digest),
                 )
+                rows.append((written.lastrowid or 0, each.at_ms, each.command, each.digest))
                 if each.pattern is not None:
                     self._db.execute("INSERT OR IGNORE INTO patterns VALUES (?, ?)", each.pattern)
                 if each.key is not None:
@@ -240,6 +260,7 @@ class Store:
                         (each.key, each.at_ms, each.request, each.job),
                     )
             self._db.execute("COMMIT")
+            self._acknowledged.add(rows)
         except sqlite3.Error as error:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
@@ -265,6 +286,7 @@ class Store:
             self._db.execute("DELETE FROM commands")
             self._db.execute("DELETE FROM keys WHERE at_ms < ?", (at_ms - KEYS_KEPT_MS,))
             self._db.execute("COMMIT")
+            self._acknowledged.compacted(max(last, before))
         except sqlite3.Error as error:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")

@@ -16,6 +16,8 @@ use olaf_wire::sealed::{Handshake, Kind, MAX_COUNTER, Sealed, Tag};
 /// [`LAST_REPEAT`]. A party that starts later waits no longer than that.
 const FIRST_REPEAT: Duration = Duration::from_millis(100);
 const LAST_REPEAT: Duration = Duration::from_millis(500);
+/// A party that has no such key is asked again after this time: it may get the key's file later.
+const REPEAT_REFUSED: Duration = Duration::from_secs(2);
 /// A cookie is sent again until the interval is longer than this. Then the party asks for a new one.
 const LAST_OF_COOKIE: Duration = Duration::from_millis(400);
 /// Where nothing comes back for this time, the other party may have begun a new life.
@@ -52,6 +54,8 @@ struct Live {
 /// What this party has with another one, under one key.
 pub(super) struct Beginning {
     key: usize,
+    /// When the key ends.
+    until: Option<Instant>,
     port: PortId,
     attempt: Option<Attempt>,
     attempted_at: Option<Instant>,
@@ -59,23 +63,33 @@ pub(super) struct Beginning {
     /// The keys before: the other party uses them until something came under the new ones.
     before: Option<Live>,
     held: VecDeque<Held>,
-    /// The other party has said that it has no such key.
-    pub(super) is_refused: bool,
+    /// The other party has said that the key is not good there. Anybody could have said it.
+    pub(super) refused: Option<KeyRefused>,
     /// The other party speaks this version of seals.
     pub(super) other_version: Option<u8>,
 }
 
+/// Why a key is not good at the other party, as somebody says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeyRefused {
+    /// It has no such key.
+    Unknown,
+    /// The key was replaced, and the time of the old one was over then.
+    Over(Instant),
+}
+
 impl Beginning {
-    pub(super) const fn new(key: usize, port: PortId) -> Self {
+    pub(super) const fn new(key: usize, until: Option<Instant>, port: PortId) -> Self {
         Self {
             key,
+            until,
             port,
             attempt: None,
             attempted_at: None,
             live: None,
             before: None,
             held: VecDeque::new(),
-            is_refused: false,
+            refused: None,
             other_version: None,
         }
     }
@@ -87,6 +101,26 @@ impl Beginning {
     /// Returns true if messages can be sealed now.
     pub(super) const fn is_open(&self) -> bool {
         self.live.is_some()
+    }
+
+    /// Returns true if messages can be sealed now, and nothing says that the other party cannot open them.
+    pub(super) const fn is_healthy(&self) -> bool {
+        self.live.is_some() && self.refused.is_none()
+    }
+
+    /// The key is at this place now, and ends at that time.
+    pub(super) const fn rekey(&mut self, key: usize, until: Option<Instant>) {
+        (self.key, self.until) = (key, until);
+    }
+
+    /// Gives up a handshake: another key of the job is in use.
+    pub(super) fn give_up(&mut self) {
+        self.attempt = None;
+    }
+
+    /// All messages that wait for the handshake.
+    pub(super) fn take_all_held(&mut self) -> VecDeque<Held> {
+        core::mem::take(&mut self.held)
     }
 
     /// Begins a handshake if there are no keys, or if nothing came back under them.
@@ -131,7 +165,8 @@ impl Beginning {
             // Perhaps the cookie is of an earlier life of the other party.
             attempt.says.kind = Kind::Hello;
         }
-        attempt.next_at = now + attempt.repeat;
+        let repeat = if self.refused.is_some() { REPEAT_REFUSED } else { attempt.repeat };
+        attempt.next_at = now + repeat;
         attempt.repeat = (2 * attempt.repeat).min(LAST_REPEAT);
         Some((self.key, attempt.says))
     }
@@ -172,11 +207,16 @@ impl Beginning {
                 };
                 self.before = self.live.replace(live);
                 self.attempt = None;
-                (self.is_refused, self.other_version) = (false, None);
+                (self.refused, self.other_version) = (None, None);
                 counters.associations_begun += 1;
             }
             // It says nothing that could be believed, but tells a person why nothing comes.
-            Kind::NoKey => self.is_refused = true,
+            Kind::NoKey => {
+                self.refused = Some(match answer.cookie_ns {
+                    0 => KeyRefused::Unknown,
+                    over => KeyRefused::Over(Instant(over)),
+                });
+            }
             _ => return Err(Reason::BadHandshake),
         }
         Ok(())
@@ -198,10 +238,17 @@ impl Beginning {
     }
 
     /// Verifies a datagram. None if it belongs to no association of this party.
-    pub(super) fn receive(&mut self, sealed: &Sealed<'_>) -> Option<Result<usize, Reason>> {
+    pub(super) fn receive(
+        &mut self,
+        now: Instant,
+        sealed: &Sealed<'_>,
+    ) -> Option<Result<usize, Reason>> {
         let both = [&mut self.live, &mut self.before];
         let mut known = both.into_iter().flatten();
         let live = known.find(|live| live.number == sealed.association)?;
+        if self.until.is_some_and(|until| until <= now) {
+            return Some(Err(Reason::KeyOver));
+        }
         let Sealed { counter, signed, tag, .. } = sealed;
         if !live.window.is_new(*counter) {
             return Some(Err(Reason::Replayed));
@@ -211,6 +258,7 @@ impl Beginning {
         }
         live.window.take(*counter);
         live.unanswered_since = None;
+        self.refused = None;
         Some(Ok(self.key))
     }
 

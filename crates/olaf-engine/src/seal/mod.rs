@@ -27,10 +27,10 @@ use crate::ids::{PeerId, PortId};
 use crate::report::{Group, Report, walk};
 use crate::time::Instant;
 use alloc::boxed::Box;
-use beginning::Beginning;
+use beginning::{Beginning, KeyRefused};
 use core::ops::{Deref, DerefMut};
 use guard::Guard;
-use olaf_wire::sealed::OVERHEAD;
+use olaf_wire::sealed::{KeyName, OVERHEAD};
 
 /// Associations that a party answers at most, those of all keys together.
 pub const ASSOCIATIONS: usize = 4096;
@@ -44,6 +44,9 @@ pub enum Standing {
     Unanswered,
     /// A party above says that it has no such key. Anybody could have said it.
     KeyRefused,
+    /// A party above says that this key was replaced, and that the time of the old one is over. Anybody
+    /// could have said it.
+    KeyOver(KeyName),
     /// A party above speaks this version of seals, and this party another one. Anybody could have said it.
     OtherVersion(u8),
     /// A handshake has ended.
@@ -79,7 +82,9 @@ impl<E> Sealed<E> {
     pub fn open_all(&mut self, now: Instant, port: PortId) {
         let Some(guard) = &mut self.guard else { return };
         for peer in &guard.above {
-            let own = guard.beginning.entry((*peer, 0)).or_insert_with(|| Beginning::new(0, port));
+            let until = guard.secrets.keys()[0].until;
+            let place = guard.beginning.entry((*peer, 0));
+            let own = place.or_insert_with(|| Beginning::new(0, until, port));
             own.begin_if_needed(&mut *guard.secrets, now);
         }
     }
@@ -92,16 +97,33 @@ impl<E> Sealed<E> {
     /// How this party stands with those above.
     pub fn standing(&self) -> Standing {
         let Some(guard) = &self.guard else { return Standing::Clear };
-        let mut all = guard.beginning.values();
-        if all.clone().any(Beginning::is_open) {
-            Standing::Open
-        } else if let Some(have) = all.clone().find_map(|found| found.other_version) {
-            Standing::OtherVersion(have)
-        } else if all.any(|found| found.is_refused) {
-            Standing::KeyRefused
-        } else {
-            Standing::Unanswered
+        let all = guard.beginning.values();
+        if all.clone().any(Beginning::is_healthy) {
+            return Standing::Open;
         }
+        if let Some(have) = all.clone().find_map(|found| found.other_version) {
+            return Standing::OtherVersion(have);
+        }
+        let refused =
+            guard.beginning.iter().filter_map(|((_, key), own)| Some((*key, own.refused?)));
+        match refused.max_by_key(|(_, refused)| matches!(refused, KeyRefused::Over(_))) {
+            Some((key, KeyRefused::Over(_))) => Standing::KeyOver(guard.secrets.keys()[key].name),
+            Some((_, KeyRefused::Unknown)) => Standing::KeyRefused,
+            None if all.clone().any(Beginning::is_open) => Standing::Open,
+            None => Standing::Unanswered,
+        }
+    }
+
+    /// Takes other keys, such as a present one and the one before. Associations of a key that stays go on,
+    /// and those of a key that is gone end. With parties above, the handshakes with the present key begin
+    /// at once. A party without keys stays without.
+    pub fn rekey(&mut self, now: Instant, secrets: Box<dyn Secrets>)
+    where
+        E: Engine,
+    {
+        let Some(guard) = &mut self.guard else { return };
+        self.inner.take_signer(now, secrets.signer());
+        guard.rekey(now, secrets);
     }
 
     /// What met the seal; none without keys.
@@ -173,7 +195,8 @@ impl<E: Engine> Engine for Sealed<E> {
             return self.inner.handle_packet(now, from, bytes);
         };
         guard.counters.received += 1;
-        let opened = guard.receive(now, from, bytes).and_then(|found| {
+        let known = |keep: &mut dyn FnMut(PeerId)| self.inner.peers(keep);
+        let opened = guard.receive(now, from, bytes, &known).and_then(|found| {
             let Some((key, class, message)) = found else { return Ok(None) };
             // Anybody on the way can rewrite the class of service in the IP header, and some networks clear it.
             let sealed_as = Source { class: TrafficClass::new(class, from.class.ecn()), ..from };
@@ -209,13 +232,20 @@ impl<E: Engine> Engine for Sealed<E> {
 
     fn handle_timeout(&mut self, now: Instant) {
         // What the seal has to repeat leaves by `poll_transmit`.
+        if let Some(guard) = &mut self.guard
+            && guard.answering.sweep_at().is_some_and(|at| at <= now)
+        {
+            let known = |keep: &mut dyn FnMut(PeerId)| self.inner.peers(keep);
+            guard.answering.sweep(&mut guard.counters, now, &known);
+        }
         if self.inner.poll_timeout().is_some_and(|(at, _)| at <= now) {
             self.inner.handle_timeout(now);
         }
     }
 
     fn poll_event(&mut self) -> Option<Event> {
-        self.inner.poll_event()
+        let own = self.guard.as_mut().and_then(|guard| guard.events.pop_front());
+        own.or_else(|| self.inner.poll_event())
     }
 
     fn ports(&self) -> u16 {
@@ -238,7 +268,7 @@ impl<E: Engine> Engine for Sealed<E> {
         self.inner.report(now, to);
         if let Some(guard) = &self.guard {
             to.open("keys", Group::Map);
-            walk(&guard.statistics(), to);
+            walk(&guard.statistics(now), to);
             to.close();
         }
     }

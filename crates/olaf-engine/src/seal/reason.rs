@@ -18,6 +18,8 @@ pub enum Reason {
     },
     /// No key of that name is known here.
     NoSuchKey,
+    /// The key was replaced, and the time of the old one is over.
+    KeyOver,
     /// Its cookie was not made for this sender, or not by this life of the party.
     BadCookie,
     /// Its cookie was made too long ago.
@@ -46,6 +48,10 @@ impl Reason {
             Self::NoSuchKey => {
                 Some("its sender has another key: give both the key of the same job")
             }
+            Self::KeyOver => Some(
+                "its sender still has the key before the last rotation, whose time is over: give it the \
+                 job's present key file",
+            ),
             Self::OtherJob => Some(
                 "it is of a job that its sender's key is not good for here: correct the sender's job, \
                  or give this side a key for that job",
@@ -64,6 +70,7 @@ impl Reason {
             Self::BadHandshake => "bad_handshake",
             Self::OtherVersion { .. } => "other_version",
             Self::NoSuchKey => "no_such_key",
+            Self::KeyOver => "key_over",
             Self::BadCookie => "bad_cookie",
             Self::OldCookie => "old_cookie",
             Self::NotAsked => "not_asked",
@@ -105,7 +112,7 @@ pub struct Counters {
     pub unanswered: u64,
     /// Associations that began with a valid handshake.
     pub associations_begun: u64,
-    /// Associations that gave way to a newer one of the same party, or were idle.
+    /// Associations that gave way to a newer one of the same party, were idle, or whose key ended.
     pub associations_ended: u64,
 }
 

@@ -1,5 +1,6 @@
 //! The cryptography that a seal needs, as a driver provides it.
 
+use crate::time::Instant;
 use alloc::boxed::Box;
 use olaf_wire::Hash;
 use olaf_wire::sealed::{KeyName, Tag};
@@ -7,7 +8,8 @@ use olaf_wire::signature::SignatureTag;
 
 /// The keys of a party, and what can be done with them. Nothing of a key leaves it.
 pub trait Secrets: Send {
-    /// The keys, in an order that never changes.
+    /// The keys, in an order that never changes. Of the keys for the same job, the first is the present
+    /// one; the others are older, and each says until when it is good.
     fn keys(&self) -> &[KeyInfo];
 
     /// Bytes that nobody can guess, new ones at each call.
@@ -83,6 +85,8 @@ pub struct KeyInfo {
     pub name: KeyName,
     /// The one job that it is for; none: any job.
     pub job: Option<u32>,
+    /// When it ends; none: it is the present key.
+    pub until: Option<Instant>,
 }
 
 impl KeyInfo {
@@ -93,5 +97,11 @@ impl KeyInfo {
             (Some(own), Some(job)) => own == job,
             _ => true,
         }
+    }
+
+    /// Returns true if the key was replaced, and the time of the old one is over.
+    #[must_use]
+    pub fn is_over(&self, now: Instant) -> bool {
+        self.until.is_some_and(|until| until <= now)
     }
 }

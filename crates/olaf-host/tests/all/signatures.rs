@@ -333,3 +333,24 @@ fn joining_again_gives_no_further_questions() {
     }
     assert_eq!(answered, 16);
 }
+
+#[test]
+fn a_worker_that_gets_new_keys_before_its_server_takes_models_of_both_for_half_a_minute() {
+    const NEW: u64 = SECRET + 1;
+    let mut pair = Pair::joined();
+    pair.worker.take_signer(pair.now, Toy::with_secret(NEW, 3));
+    for version in 2..5 {
+        pair.pushes_and_waits_for_the_signature(version);
+        pair.run(20);
+        assert_eq!(pair.version(), version);
+    }
+    assert_eq!(pair.counts().wrong, 0);
+    pair.run(30_000);
+    pair.pushes_and_waits_for_the_signature(5);
+    pair.run(20);
+    assert_eq!(pair.version(), 4, "the server still has the key before");
+    assert!(pair.counts().wrong > 0);
+    pair.server.take_signer(pair.now, Toy::with_secret(NEW, 4));
+    pair.run(5_000);
+    assert_eq!(pair.version(), 5);
+}

@@ -105,11 +105,12 @@ impl Client {
         let local = socket.local();
         let keys = keys::secrets_for(job, config.key_file.as_ref(), config.key.as_ref())?;
         if let Some(keys) = &keys {
-            worker.check_models(keys.signer());
+            worker.check_models(keys.secrets.signer());
         }
         let shared = Shared::new(socket, peers, peer, worker, keys)
             .map_err(|error| StartError::System("cannot open a client".into(), error))?;
         let shared = Arc::new(shared);
+        shared.renew_keys()?;
         let theirs = shared.clone();
         let thread = std::thread::Builder::new()
             .name("olaf-client".into())

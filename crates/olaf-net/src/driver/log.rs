@@ -3,7 +3,8 @@
 use super::report;
 use crate::io::outgoing::Trouble;
 use crate::io::peers::Peers;
-use olaf_engine::{Engine, Instant};
+use crate::keys::{Renewed, Sources};
+use olaf_engine::{Engine, Instant, Sealed};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -97,6 +98,31 @@ impl Log {
             "at_ns": now.0, "event": "key_refused", "address": from, "reason": reason,
             "not_told_before": before, "advice": advice,
         }));
+    }
+
+    /// Key files were replaced: the engine takes the new keys, or goes on with those that it has.
+    pub(super) fn take_renewed<E: Engine>(
+        &mut self,
+        engine: &mut Sealed<E>,
+        now: Instant,
+        sources: &Sources,
+        renewed: Renewed,
+    ) {
+        let files = sources.files().collect::<Vec<_>>().join(", ");
+        match renewed {
+            Renewed::Nothing => {}
+            Renewed::Unreadable(error) => self.keep(json!({
+                "at_ns": now.0, "event": "keys_unreadable", "file": files, "reason": error.to_string(),
+            })),
+            Renewed::Keys(secrets) => {
+                let until = secrets.keys().iter().filter(|key| !key.is_over(now));
+                let until_s = until.filter_map(|key| key.until).max().map(|at| at.0 / 1_000_000_000);
+                engine.rekey(now, secrets);
+                self.keep(json!({
+                    "at_ns": now.0, "event": "keys_renewed", "file": files, "old_until_s": until_s,
+                }));
+            }
+        }
     }
 
     /// Events since the last call.

@@ -22,6 +22,7 @@ use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::io::statistics::IoStatistics;
 use crate::io::waker::Waker;
+use crate::keys::{Given, Renewed, Sources};
 use log::Log;
 use olaf_engine::seal::{self, Secrets};
 use olaf_engine::{
@@ -31,6 +32,7 @@ use olaf_wire::Refusal;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Receive calls before due work is looked at again, so that a flood starves no receiver.
@@ -43,6 +45,8 @@ const FULL_SOCKET_PAUSE: Duration = Duration::from_millis(1);
 /// An engine, its socket and all between them.
 pub(crate) struct Driver<E> {
     pub(crate) engine: Sealed<E>,
+    /// Where its keys are from.
+    sources: Option<Arc<Sources>>,
     role: &'static str,
     wiring: Wiring,
     peers: Peers,
@@ -67,6 +71,7 @@ impl<E: Engine> Driver<E> {
     ) -> Self {
         Self {
             engine: Sealed::clear(engine),
+            sources: None,
             role,
             wiring,
             peers,
@@ -88,6 +93,19 @@ impl<E: Engine> Driver<E> {
             self.engine.set_above(peer);
         }
         self
+    }
+
+    /// The same behind keys, if there are any, whose files may be replaced while it runs.
+    pub(crate) fn behind_files(mut self, keys: Option<Given>) -> Self {
+        let Some(Given { secrets, sources }) = keys else { return self };
+        self.sources = Some(sources);
+        self.behind(Some(secrets))
+    }
+
+    /// Takes what has become of its key files.
+    pub(crate) fn take_renewed(&mut self, renewed: Renewed) {
+        let Some(sources) = &self.sources else { return };
+        self.log.take_renewed(&mut self.engine, clock::now(), sources, renewed);
     }
 
     /// The same, which begins handshakes with these peers at once, if it has keys.

@@ -3,6 +3,7 @@
 use super::Driver;
 use crate::error::{AskError, StartError};
 use crate::io::waker::{self, Waker};
+use crate::keys::{self, Renewed};
 use olaf_engine::Engine;
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,13 +65,27 @@ impl<E: Engine + Send + 'static> Running<E> {
         let waker = Arc::new(Waker::new().map_err(system)?);
         let stop = Arc::new(AtomicBool::new(false));
         let (asks, asked) = mpsc::channel();
+        let sources = driver.sources.clone();
         let (core, theirs, stopping) = (self.core, waker.clone(), stop.clone());
         let thread = std::thread::Builder::new()
             .name(format!("olaf-{}", self.name))
             .spawn(move || drive(driver, &asked, &theirs, &stopping, core))
             .map_err(system)?;
+        let renewed = sources.map_or(Ok(()), |sources| {
+            let (asks, waker, stop) = (asks.clone(), waker.clone(), Arc::downgrade(&stop));
+            keys::renew(&sources, move |renewed| {
+                let runs = stop.upgrade().is_some_and(|stop| !stop.load(Ordering::Acquire));
+                if !runs || matches!(renewed, Renewed::Nothing) {
+                    return runs;
+                }
+                let ask: Ask<E> = Box::new(move |driver| driver.take_renewed(renewed));
+                let sent = asks.send(ask).is_ok();
+                waker.wake();
+                sent
+            })
+        });
         *state = State::Running(Thread { asks, stop, waker, thread });
-        Ok(())
+        renewed
     }
 
     /// Runs `question` where the driver is, and waits for its answer.

@@ -14,6 +14,7 @@ use super::FULL_SOCKET_PAUSE;
 use super::log::Log;
 use super::turns::Turns;
 use crate::clock;
+use crate::error::StartError;
 use crate::io::address::{canonical, header_bytes};
 use crate::io::inbox::Inbox;
 use crate::io::outgoing::{Outgoing, Trouble};
@@ -21,12 +22,13 @@ use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::io::statistics::IoStatistics;
 use crate::io::waker::{self, Waker};
-use olaf_engine::seal::{Secrets, Standing};
+use crate::keys::{self, Given, Renewed, Sources};
+use olaf_engine::seal::Standing;
 use olaf_engine::{Engine, PeerId, PortId, Sealed, Source, Transmit};
 use serde_json::Value;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// An engine, its socket, and the locks between its callers and its thread.
@@ -36,6 +38,8 @@ pub(crate) struct Shared<E> {
     /// Where each datagram comes from, if the socket is connected to one peer. If not, a datagram
     /// comes from the peer with its address.
     connected: Option<Source>,
+    /// Where its keys are from.
+    sources: Option<Arc<Sources>>,
     state: Mutex<State<E>>,
     changed: Condvar,
     /// Callers that wait for `changed`.
@@ -84,14 +88,11 @@ impl<E: Engine> Shared<E> {
         peers: Peers,
         peer: PeerId,
         engine: E,
-        keys: Option<Box<dyn Secrets>>,
+        keys: Option<Given>,
     ) -> io::Result<Self> {
-        let mut engine = match keys {
-            Some(keys) => Sealed::with_keys(engine, keys),
-            None => Sealed::clear(engine),
-        };
+        let (mut engine, sources) = behind(engine, keys);
         engine.set_above(peer);
-        Self::open(socket, peers, Some(Source::end(peer)), engine)
+        Self::open(socket, peers, Some(Source::end(peer)), engine, sources)
     }
 
     /// A driver of `engine`, which talks to all of `peers`. Datagrams of strangers are counted and
@@ -100,16 +101,13 @@ impl<E: Engine> Shared<E> {
         socket: Socket,
         peers: Peers,
         engine: E,
-        keys: Option<Box<dyn Secrets>>,
+        keys: Option<Given>,
         above: &[PeerId],
     ) -> io::Result<Self> {
-        let mut engine = match keys {
-            Some(keys) => Sealed::with_keys(engine, keys),
-            None => Sealed::clear(engine),
-        };
+        let (mut engine, sources) = behind(engine, keys);
         above.iter().for_each(|peer| engine.set_above(*peer));
         engine.open_all(clock::now(), PortId(0));
-        Self::open(socket, peers, None, engine)
+        Self::open(socket, peers, None, engine, sources)
     }
 
     fn open(
@@ -117,6 +115,7 @@ impl<E: Engine> Shared<E> {
         peers: Peers,
         connected: Option<Source>,
         engine: Sealed<E>,
+        sources: Option<Arc<Sources>>,
     ) -> io::Result<Self> {
         let received = IoStatistics::default();
         let state = State { engine, wakes_at: 0, log: Log::default(), received };
@@ -125,6 +124,7 @@ impl<E: Engine> Shared<E> {
             socket,
             peers,
             connected,
+            sources,
             state: Mutex::new(state),
             changed: Condvar::new(),
             waiting: AtomicUsize::new(0),
@@ -347,6 +347,14 @@ impl<E: Engine> Shared<E> {
                  key of the same job"
                     .to_owned(),
             ),
+            Standing::KeyOver(name) => (
+                true,
+                format!(
+                    "the switch says that this worker's key {} (key_file) was replaced, and that the \
+                     time of the old one is over: give the worker the job's present key file",
+                    name.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+                ),
+            ),
             Standing::OtherVersion(theirs) => (
                 true,
                 format!(
@@ -357,6 +365,30 @@ impl<E: Engine> Shared<E> {
             ),
         };
         Some(KeyAdvice { is_answer, text })
+    }
+
+    /// From here on it takes up key files that are replaced.
+    pub(crate) fn renew_keys(self: &Arc<Self>) -> Result<(), StartError>
+    where
+        E: Send + 'static,
+    {
+        let Some(sources) = &self.sources else { return Ok(()) };
+        let shared = Arc::downgrade(self);
+        keys::renew(sources, move |renewed| {
+            let Some(shared) = shared.upgrade().filter(|shared| !shared.is_stopped()) else {
+                return false;
+            };
+            if let (Some(sources), false) = (&shared.sources, matches!(renewed, Renewed::Nothing)) {
+                let mut state = shared.lock();
+                let State { engine, log, .. } = &mut *state;
+                log.take_renewed(engine, clock::now(), sources, renewed);
+                drop(state);
+                shared.transmit();
+                // What is to be repeated may be due earlier than anything before.
+                shared.waker.wake();
+            }
+            true
+        })
     }
 
     /// Returns true if the switch has shown that it has this worker's key.
@@ -525,5 +557,13 @@ impl<E: Engine> Shared<E> {
 
     fn lock(&self) -> MutexGuard<'_, State<E>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The engine behind its keys, if there are any, and where they are from.
+fn behind<E: Engine>(engine: E, keys: Option<Given>) -> (Sealed<E>, Option<Arc<Sources>>) {
+    match keys {
+        Some(Given { secrets, sources }) => (Sealed::with_keys(engine, secrets), Some(sources)),
+        None => (Sealed::clear(engine), None),
     }
 }

@@ -8,11 +8,13 @@ mod file;
 mod given;
 #[cfg(test)]
 mod lying;
+mod renewing;
 mod secrets;
 
 pub(crate) use file::open_to_others;
-pub use file::{Key, KeyError};
+pub use file::{Key, KeyError, Old};
 pub use given::KeyText;
-pub(crate) use given::{Takes, files_of_jobs, secrets, secrets_for, secrets_of};
+pub(crate) use given::{Given, Sources, Takes, files_of_jobs, secrets, secrets_for, secrets_of};
+pub(crate) use renewing::{Renewed, renew};
 #[cfg(test)]
 pub(crate) use secrets::KeySet;

@@ -2,15 +2,18 @@
 //! cookies, AES-128-GMAC signs datagrams.
 
 use super::file::Key;
+use crate::clock;
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 use aws_lc_rs::{digest, hmac, rand};
+use olaf_engine::Instant;
 use olaf_engine::seal::{Direction, KeyInfo, Secrets, Session, Signer};
 use olaf_wire::Hash;
 use olaf_wire::offsets::LANE;
 use olaf_wire::sealed::{KeyName, TAG_BYTES, Tag};
 use olaf_wire::signature::SignatureTag;
 use olaf_wire::update::write_lanes;
+use std::time::Duration;
 
 const NONCE_BYTES: usize = 12;
 /// Lanes that are put in wire order together.
@@ -31,21 +34,38 @@ struct OfKey {
 }
 
 impl KeySet {
+    #[cfg(test)]
     pub(crate) fn new(keys: &[Key]) -> Self {
+        Self::with_cookie(keys, &Cookie::draw())
+    }
+
+    /// The keys, and the old ones behind them, with the secret of the cookies that this process gives out.
+    pub(super) fn with_cookie(keys: &[Key], cookie: &Cookie) -> Self {
         let of = |key: &Key| {
             let hop = key.hop();
             let handshake: [u8; 32] = derived(b"", &hop, b"handshake");
             let model = key.model().map(|secret| hmac::Key::new(hmac::HMAC_SHA256, &secret));
             OfKey { hop, model, handshake: hmac::Key::new(hmac::HMAC_SHA256, &handshake) }
         };
-        let info = |key: &Key| KeyInfo { name: name_of(&key.hop()), job: key.job };
-        let mut cookie = [0; 32];
-        fill(&mut cookie);
-        Self {
-            infos: keys.iter().map(info).collect(),
-            keys: keys.iter().map(of).collect(),
-            cookie: hmac::Key::new(hmac::HMAC_SHA256, &cookie),
-        }
+        let present = keys
+            .iter()
+            .map(|key| (KeyInfo { name: name_of(&key.hop()), job: key.job, until: None }, of(key)));
+        let old = keys.iter().filter_map(Key::before).map(|(name, key, until)| {
+            (KeyInfo { name, job: key.job, until: Some(until) }, of(&key))
+        });
+        let (infos, keys) = present.chain(old).unzip();
+        Self { infos, keys, cookie: hmac::Key::new(hmac::HMAC_SHA256, &cookie.0) }
+    }
+}
+
+/// What the cookies of this process are made with, also after a look at its key files.
+pub(super) struct Cookie([u8; 32]);
+
+impl Cookie {
+    pub(super) fn draw() -> Self {
+        let mut drawn = [0; 32];
+        fill(&mut drawn);
+        Self(drawn)
     }
 }
 
@@ -90,19 +110,31 @@ impl Secrets for KeySet {
     }
 }
 
+/// A signature that was made just before an old key's end may still be on its way.
+const SIGNED_LATE: Duration = Duration::from_secs(30);
+
 /// The keys that models are signed with, of those keys that are a job's. SHA-256 hashes the models.
 struct Models(Vec<(KeyInfo, hmac::Key)>);
 
 impl Models {
-    fn key(&self, job: u32) -> Option<&hmac::Key> {
-        let mut known = self.0.iter();
-        known.find_map(|(info, key)| info.allows(Some(job)).then_some(key))
+    fn of(&self, job: u32) -> impl Iterator<Item = (&KeyInfo, &hmac::Key)> {
+        let known = self.0.iter().map(|(info, key)| (info, key));
+        known.filter(move |(info, _)| info.allows(Some(job)))
+    }
+
+    /// The key that signs now. Where the job has an old key this is the old one: every worker has it.
+    fn key(&self, now: Instant, job: u32) -> Option<&hmac::Key> {
+        let (first, present) = self.of(job).find(|(info, _)| info.until.is_none())?;
+        let is_before =
+            |info: &KeyInfo| info.job == first.job && info.until.is_some() && !info.is_over(now);
+        let before = self.of(job).find(|(info, _)| is_before(info)).map(|(_, key)| key);
+        Some(before.unwrap_or(present))
     }
 }
 
 impl Signer for Models {
     fn signs(&self, job: u32) -> bool {
-        self.key(job).is_some()
+        self.of(job).next().is_some()
     }
 
     fn draw(&mut self) -> u64 {
@@ -127,12 +159,17 @@ impl Signer for Models {
     }
 
     fn tag(&self, job: u32, bytes: &[u8]) -> SignatureTag {
-        truncated(self.key(job).expect("a caller asks signs() first"), bytes)
+        truncated(self.key(clock::now(), job).expect("a caller asks signs() first"), bytes)
     }
 
     fn verify(&self, job: u32, bytes: &[u8], tag: &SignatureTag) -> bool {
-        let own = self.key(job).map(|key| truncated(key, bytes));
-        own.is_some_and(|own| aws_lc_rs::constant_time::verify_slices_are_equal(&own, tag).is_ok())
+        let now = clock::now();
+        let is_good = |info: &KeyInfo| info.until.is_none_or(|until| now < until + SIGNED_LATE);
+        let mut good = self.of(job).filter(|(info, _)| is_good(info));
+        good.any(|(_, key)| {
+            let own = truncated(key, bytes);
+            aws_lc_rs::constant_time::verify_slices_are_equal(&own, tag).is_ok()
+        })
     }
 }
 
@@ -297,6 +334,28 @@ mod tests {
         assert_eq!(hex(&name_of(&hop)), "fdd250d3d8b3fe08");
         let both = [[1; 16], [2; 16]].concat();
         assert_eq!(hex(&derived::<16>(&both, &hop, b"up")), "13174bf5bbc215b96bb0feb962f77d2d");
+    }
+
+    #[test]
+    fn models_are_signed_with_the_old_key_until_it_ends_and_workers_take_both() {
+        let key = Key::generate(Some(3));
+        let now_s = clock::now().0 / 1_000_000_000;
+        let rotated = key.rotated(now_s + 1_000, now_s).unwrap();
+        let signer = |key: &Key| KeySet::new(std::slice::from_ref(key)).signer();
+        let (before, both) = (signer(&key), signer(&rotated));
+        let present = signer(&rotated.finished(now_s).unwrap());
+        let tag = both.tag(3, b"version 7");
+        assert!(before.verify(3, b"version 7", &tag), "workers with the old file");
+        assert!(both.verify(3, b"version 7", &tag) && !present.verify(3, b"version 7", &tag));
+        let tag = present.tag(3, b"version 7");
+        assert!(both.verify(3, b"version 7", &tag) && !before.verify(3, b"version 7", &tag));
+        // Some seconds after the old key's end, and after that.
+        for (ago, is_taken) in [(5, true), (40, false)] {
+            let late = signer(&key.rotated(now_s - ago, now_s - 1_000).unwrap());
+            let tag = before.tag(3, b"version 8");
+            assert_eq!(late.verify(3, b"version 8", &tag), is_taken, "{ago} s ago");
+            assert!(!before.verify(3, b"version 8", &late.tag(3, b"version 8")));
+        }
     }
 
     #[test]

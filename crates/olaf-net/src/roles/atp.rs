@@ -45,7 +45,8 @@ pub(super) fn switch(
     if !config.has_keys() {
         engine.demand_proofs(Box::new(random::draw));
     }
-    let driver = Driver::new("switch", engine, wiring, peers, socket).behind(keys_of(config)?);
+    let driver =
+        Driver::new("switch", engine, wiring, peers, socket).behind_files(keys_of(config)?);
     Ok(Running::new(driver, config.core))
 }
 
@@ -70,7 +71,7 @@ pub(super) fn server(
     let socket = bound(config, key, listen)?;
     let wiring = Wiring::new(PortId(0));
     let driver =
-        Driver::new("switch", engine, wiring, Peers::new(), socket).behind(keys_of(config)?);
+        Driver::new("switch", engine, wiring, Peers::new(), socket).behind_files(keys_of(config)?);
     Ok(Running::new(driver, config.core))
 }
 

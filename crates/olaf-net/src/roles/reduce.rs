@@ -93,7 +93,8 @@ fn one(
         wiring.place(peer, PortId::UPLINK);
     }
     let pinned = config.core.map(|first| first + core);
-    let driver = Driver::new("switch", engine, wiring, peers, socket).behind(keys_of(config)?);
+    let driver =
+        Driver::new("switch", engine, wiring, peers, socket).behind_files(keys_of(config)?);
     Ok(Running::new(driver, pinned))
 }
 

@@ -12,6 +12,7 @@ use crate::roles::{exposure, tenants};
 use crate::watch::{Setting, Watch};
 use crate::{io::address, random};
 use olaf_engine::report::{self, Report};
+use olaf_engine::seal::Signer;
 use olaf_engine::{
     Engine, Event, Instant, JobId, PeerId, PortId, Source, Transmit, Verdict, Why, Wiring,
 };
@@ -51,13 +52,13 @@ impl Server {
         }
         let keys = tenants::secrets(Takes::Jobs, &config.key_files, &config.keys, &config.jobs)?;
         if let Some(keys) = &keys {
-            brain.sign_models(keys.signer());
+            brain.sign_models(keys.secrets.signer());
         }
         // Only the process that has the port writes the file.
         let keeper = config.keeper(&mut brain)?;
         let kept = Kept { brain, keeper, finished: false };
         // An end has one port, and nobody is above a server.
-        let driver = Driver::new("server", kept, Wiring::end(), peers, socket).behind(keys);
+        let driver = Driver::new("server", kept, Wiring::end(), peers, socket).behind_files(keys);
         let watch = Watch::bind(Setting {
             metrics: config.metrics.as_deref(),
             metrics_token_file: config.metrics_token_file.as_deref(),
@@ -164,6 +165,10 @@ struct Kept {
 }
 
 impl Engine for Kept {
+    fn take_signer(&mut self, now: Instant, signer: Box<dyn Signer>) {
+        self.brain.take_signer(now, signer);
+    }
+
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
         if self.finished { Verdict::Absorb } else { self.brain.handle_packet(now, from, bytes) }
     }

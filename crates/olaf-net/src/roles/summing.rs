@@ -120,6 +120,7 @@ pub(super) fn engine<E: Summing>(
             engine.pass_on(peers.fix(from.map_err(in_key("pass_from"))?), peer);
         }
     }
-    let driver = Driver::new("switch", engine, wiring, peers, socket).behind(keys_of(config)?);
+    let driver =
+        Driver::new("switch", engine, wiring, peers, socket).behind_files(keys_of(config)?);
     Ok(Running::new(driver, config.core))
 }

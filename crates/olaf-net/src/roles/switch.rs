@@ -4,7 +4,7 @@ use crate::driver::{Driver, Running};
 use crate::error::{AskError, StartError};
 use crate::io::peers::Peers;
 use crate::io::socket::Socket;
-use crate::keys::{self, Takes};
+use crate::keys::{self, Given, Takes};
 use crate::roles::reduce::{engines, together};
 use crate::roles::summing::engine;
 use crate::roles::switch_config::{EngineKind, SwitchConfig};
@@ -12,7 +12,6 @@ use crate::roles::{atp, exposure, tenants};
 use crate::watch::{Setting, Watch};
 use crate::{clock, io::address, random};
 use olaf_engine::party::Ruling;
-use olaf_engine::seal::Secrets;
 use olaf_engine::switch::{iswitch, native, trio};
 use olaf_engine::{ClusterId, Engine, JobId, PortId, Wiring};
 use olaf_wire::sealed::OVERHEAD;
@@ -328,12 +327,13 @@ fn queue(
         let found = address::resolve(text, |a| socket.reaches(a)).map_err(in_key("pass_from"))?;
         engine.pass_on_from(peers.fix(found));
     }
-    let driver = Driver::new("switch", engine, wiring, peers, socket).behind(keys_of(config)?);
+    let driver =
+        Driver::new("switch", engine, wiring, peers, socket).behind_files(keys_of(config)?);
     Ok(Running::new(driver, config.core))
 }
 
 /// The keys of the parties that may talk to the switch's engines; none: everybody may.
-pub(super) fn keys_of(config: &SwitchConfig) -> Result<Option<Box<dyn Secrets>>, StartError> {
+pub(super) fn keys_of(config: &SwitchConfig) -> Result<Option<Given>, StartError> {
     tenants::secrets(Takes::Both, &config.key_files, &config.keys, &config.jobs)
 }
 

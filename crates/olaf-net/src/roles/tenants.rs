@@ -1,11 +1,10 @@
 //! The list of the jobs that a role serves: the key of each, and what it may take.
 
 use crate::error::StartError;
-use crate::keys::{self, KeyText, Takes};
+use crate::keys::{self, Given, KeyText, Takes};
 use olaf_engine::JobId;
 use olaf_engine::link::Shares;
 use olaf_engine::party::{Tenant, Tenants};
-use olaf_engine::seal::Secrets;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -81,11 +80,11 @@ pub(super) fn secrets(
     files: &[String],
     texts: &[KeyText],
     jobs: &[JobConfig],
-) -> Result<Option<Box<dyn Secrets>>, StartError> {
+) -> Result<Option<Given>, StartError> {
     let of_jobs: Vec<(u32, &str)> =
         jobs.iter().filter_map(|one| Some((one.job, one.key_file.as_deref()?))).collect();
     let found = keys::secrets_of(takes, "key_files", files, texts, &of_jobs)?;
-    let Some(secrets) = &found else { return Ok(None) };
+    let Some(Given { secrets, .. }) = &found else { return Ok(None) };
     let shut_out = |one: &&JobConfig| !secrets.keys().iter().any(|key| key.allows(Some(one.job)));
     match jobs.iter().find(shut_out) {
         Some(JobConfig { job, .. }) => Err(StartError::Config(format!(
@@ -167,7 +166,7 @@ mod tests {
             ..jobs(&format!(r#"[{{"job": {job}}}]"#)).remove(0)
         };
         let secrets = |listed: &[JobConfig]| super::secrets(Takes::Both, &[], &[], listed);
-        let both = secrets(&[one(1, &any), one(2, &of_two)]).unwrap().unwrap();
+        let both = secrets(&[one(1, &any), one(2, &of_two)]).unwrap().unwrap().secrets;
         let of: Vec<_> = both.keys().iter().map(|key| key.job).collect();
         assert_eq!(of, [Some(1), Some(2)]);
         let error = secrets(&[one(1, &of_two)]).err().unwrap().to_string();

@@ -86,6 +86,7 @@ impl Channel {
         let shared = Shared::new(socket, peers, peer, Operations::new(end), keys)
             .map_err(|error| StartError::System("cannot open a connection".into(), error))?;
         let shared = Arc::new(shared);
+        shared.renew_keys()?;
         let theirs = shared.clone();
         let thread = std::thread::Builder::new()
             .name("olaf-sum".into())

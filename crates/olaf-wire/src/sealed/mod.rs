@@ -15,7 +15,7 @@
 //! | [`Kind::Open`] | as `Hello` | | the cookie, under the key |
 //! | [`Kind::Opened`] | as `Cookie` | | the association, under the key |
 //! | [`Kind::Unknown`] | the receiver of a datagram | its sender | this association is not known here |
-//! | [`Kind::NoKey`] | as `Cookie` | | no key of that name is known here |
+//! | [`Kind::NoKey`] | as `Cookie` | | no key of that name is known here, or its time is over |
 
 pub mod offsets;
 
@@ -117,7 +117,7 @@ pub enum Kind {
     Opened = 4,
     /// "I do not know this association." It has no tag: a hint.
     Unknown = 5,
-    /// "I have no key of this name." It has no tag: a hint.
+    /// "I have no key of this name", or "its time is over". It has no tag: a hint.
     NoKey = 6,
 }
 
@@ -140,7 +140,8 @@ pub struct Handshake {
     pub initiator: Tag,
     /// Random bytes of the party that answers.
     pub responder: Tag,
-    /// When the cookie was made, on the answering party's clock.
+    /// When the cookie was made, on the answering party's clock. In `NoKey`: when the time of that key was
+    /// over, 0 where no such key was known.
     pub cookie_ns: u64,
     /// Proves that its sender receives at its address.
     pub cookie: Tag,

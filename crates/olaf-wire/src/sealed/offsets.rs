@@ -27,7 +27,8 @@ pub mod handshake {
     pub const INITIATOR: usize = 16;
     /// Random bytes of the party that answers, 16; 0 before it has drawn them.
     pub const RESPONDER: usize = 32;
-    /// When the cookie was made: nanoseconds of the answering party's clock, 64 bits.
+    /// When the cookie was made: nanoseconds of the answering party's clock, 64 bits. In `NoKey`: when the
+    /// time of that key was over.
     pub const COOKIE_TIME: usize = 48;
     /// The cookie, 16 bytes.
     pub const COOKIE: usize = 56;

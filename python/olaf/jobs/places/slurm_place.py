@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from olaf.errors.outcome import Exit, RunError
 from olaf.jobs.place_settings import SlurmSettings
 from olaf.jobs.settings import Settings
-from olaf.jobs.supervisor import LOOPBACK, Program, Supervisor
+from olaf.jobs.supervisor import Program, Supervisor
 from olaf.jobs.train_settings import TrainSettings
+from olaf.processes.loopback import loopback
 
 ASK_S = 30.0
 """Time limit in seconds for Slurm to expand a list of nodes."""
@@ -131,7 +132,7 @@ def allocated_nodes() -> list[str]:
 def address_of(node: str, nodes: Sequence[str], first: str = "auto") -> str:
     """The address of this node, as the other nodes reach it."""
     if len(nodes) == 1:
-        return LOOPBACK
+        return loopback()
     if node == nodes[0] and first != "auto":
         return first
     if node == os.environ.get("SLURMD_NODENAME"):

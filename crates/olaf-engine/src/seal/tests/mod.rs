@@ -4,6 +4,7 @@
 mod attacks;
 mod classes;
 mod handshakes;
+mod rotation;
 mod weather;
 
 use super::answering::Answering;
@@ -48,12 +49,20 @@ fn toy_tag(secret: u64, parts: &[&[u8]]) -> Tag {
 impl Toy {
     /// Keys with these secrets, each for one job or for any. `life` makes what a process draws.
     fn new(life: u64, keys: &[(u64, Option<u32>)]) -> Box<Self> {
+        let keys: Vec<_> = keys.iter().map(|(key, job)| (*key, *job, None)).collect();
+        Self::with_old(life, &keys)
+    }
+
+    /// The same, where each key may say when it ends.
+    fn with_old(life: u64, keys: &[(u64, Option<u32>, Option<Instant>)]) -> Box<Self> {
+        let info = |(key, job, until): &(u64, _, _)| KeyInfo {
+            name: key.to_be_bytes(),
+            job: *job,
+            until: *until,
+        };
         Box::new(Self {
-            keys: keys
-                .iter()
-                .map(|(key, job)| KeyInfo { name: key.to_be_bytes(), job: *job })
-                .collect(),
-            secrets: keys.iter().map(|(key, _)| *key).collect(),
+            keys: keys.iter().map(info).collect(),
+            secrets: keys.iter().map(|(key, ..)| *key).collect(),
             own: life,
             drawn: life << 32,
         })
@@ -83,7 +92,28 @@ impl Secrets for Toy {
     }
 
     fn signer(&self) -> Box<dyn Signer> {
-        unreachable!("these engines have no models")
+        struct None;
+        impl Signer for None {
+            fn signs(&self, _: u32) -> bool {
+                false
+            }
+            fn draw(&mut self) -> u64 {
+                1
+            }
+            fn hash_lanes(&self, _: &[f32]) -> olaf_wire::Hash {
+                unreachable!("these engines have no models")
+            }
+            fn hash_hashes(&self, _: &[olaf_wire::Hash]) -> olaf_wire::Hash {
+                unreachable!("these engines have no models")
+            }
+            fn tag(&self, _: u32, _: &[u8]) -> olaf_wire::signature::SignatureTag {
+                unreachable!("these engines have no models")
+            }
+            fn verify(&self, _: u32, _: &[u8], _: &olaf_wire::signature::SignatureTag) -> bool {
+                false
+            }
+        }
+        Box::new(None)
     }
 
     fn session(&self, key: usize, initiator: &Tag, responder: &Tag) -> Box<dyn Session> {
@@ -103,7 +133,8 @@ impl Session for ToySession {
     }
 }
 
-/// An engine that keeps what comes, and sends what it is told. The first byte is the job.
+/// An engine that keeps what comes, and sends what it is told. The first byte is the job. Who has sent it
+/// something is a member, until it leaves with "bye".
 #[derive(Default)]
 struct Post {
     came: Vec<(PeerId, Vec<u8>)>,
@@ -141,7 +172,11 @@ impl Engine for Post {
         None
     }
 
-    fn peers(&self, _: &mut dyn FnMut(PeerId)) {}
+    fn peers(&self, keep: &mut dyn FnMut(PeerId)) {
+        let left =
+            |peer| self.came.iter().any(|(from, said)| *from == peer && said.ends_with(b"bye"));
+        self.came.iter().map(|(peer, _)| *peer).filter(|peer| !left(*peer)).for_each(keep);
+    }
 
     fn report(&self, _: Instant, _: &mut dyn Report) {}
 

@@ -40,6 +40,7 @@ pub use fates::Staleness;
 pub use rule::{Applied, Delivered, Rule, RuleConfig, RuleKind, RuleState, ServerGate, Step};
 pub use statistics::ServerStatistics;
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use answers::{Answers, Outgoing};
@@ -50,6 +51,7 @@ use olaf_engine::event::MEMBERSHIP_LINES;
 use olaf_engine::keys::ConfigError;
 use olaf_engine::party::{Allowance, Arrivals, Bucket, Chance, Deadlines, GONE};
 use olaf_engine::report::{self, Report};
+use olaf_engine::seal::Signer;
 use olaf_engine::{
     Engine, Event, FlowEnds, Instant, PeerId, PortId, Refused, Source, TrafficClass, Transmit,
     Verdict, Why, WorkerSeen,
@@ -336,6 +338,10 @@ impl Server {
 }
 
 impl Engine for Server {
+    fn take_signer(&mut self, _: Instant, signer: Box<dyn Signer>) {
+        self.sign_models(signer);
+    }
+
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
         self.clock = now;
         let taken = self.take_packet(now, from.peer, bytes);

@@ -23,6 +23,7 @@ pub use path::PathConfig;
 pub use statistics::{Rule, SignatureCounts, WorkerStatistics};
 
 use crate::transmission::{Transmission, Unsent};
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use clock::Clock;
@@ -33,6 +34,7 @@ use models::Models;
 use olaf_engine::party::Liveness;
 use olaf_engine::party::Shape;
 use olaf_engine::report::{self, Report};
+use olaf_engine::seal::Signer;
 use olaf_engine::{
     Contribution, Engine, Event, Flow, Instant, PeerId, PortId, Refused, Source, TrafficClass,
     Transmit, Verdict, Why, WorkerEvent,
@@ -480,6 +482,10 @@ impl Worker {
 }
 
 impl Engine for Worker {
+    fn take_signer(&mut self, now: Instant, signer: Box<dyn Signer>) {
+        self.check_models_anew(now, signer);
+    }
+
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
         match self.take_packet(now, from.peer, bytes) {
             Ok(()) => Verdict::Absorb,

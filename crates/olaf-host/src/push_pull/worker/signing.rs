@@ -24,6 +24,8 @@ const QUESTIONS: usize = 4;
 const ASKING: Allowance = Allowance { burst: 8, every: Duration::from_millis(25) };
 /// How often it asks for a model again that was forged.
 const AGAIN: Allowance = Allowance { burst: 4, every: Duration::from_millis(250) };
+/// When keys were replaced, the server may sign with the ones before for this time.
+const BEFORE: Duration = Duration::from_secs(30);
 /// How often the worker tells of models that it refused. All of them are counted.
 const LINES: Allowance = Allowance { burst: 4, every: Duration::from_secs(1) };
 
@@ -31,6 +33,8 @@ const LINES: Allowance = Allowance { burst: 4, every: Duration::from_secs(1) };
 #[derive(Default)]
 pub(super) struct Signatures {
     signer: Option<Box<dyn Signer>>,
+    /// The signer before, and until when it is good: worker and server take up new keys at different times.
+    before: Option<(Box<dyn Signer>, Instant)>,
     /// The life of the server that answered a question of this worker's.
     proven: Option<Proven>,
     /// The newest signatures with right tags, in the order in which they came. Those of another life of
@@ -84,6 +88,12 @@ impl Signatures {
         self.next
     }
 
+    fn verify(&self, now: Instant, said: &Signature) -> bool {
+        let before = self.before.iter().filter(|(_, until)| now < *until).map(|(before, _)| before);
+        let mut signers = self.signer.iter().chain(before);
+        signers.any(|signer| signer.verify(said.address.job.0, &said.signed(), &said.tag))
+    }
+
     fn signature_of(&self, version: u32) -> Option<&Signature> {
         let epoch = self.proven?.epoch;
         let mut known = self.good.iter().filter(|good| !self.is_too_old(good));
@@ -118,6 +128,13 @@ impl Worker {
         }
     }
 
+    /// As [`Worker::check_models`], where keys were replaced.
+    pub(super) fn check_models_anew(&mut self, now: Instant, signer: Box<dyn Signer>) {
+        let before = self.signatures.signer.take();
+        self.signatures.before = before.map(|before| (before, now + BEFORE));
+        self.check_models(signer);
+    }
+
     pub(super) fn handle_signature(
         &mut self,
         now: Instant,
@@ -125,8 +142,10 @@ impl Worker {
     ) -> Result<(), Refused> {
         let said = Signature::parse(packet).map_err(Refused::Malformed)?;
         self.for_me(&said.address)?;
-        let Some(signer) = &self.signatures.signer else { return Ok(()) };
-        if !signer.verify(said.address.job.0, &said.signed(), &said.tag) {
+        if self.signatures.signer.is_none() {
+            return Ok(());
+        }
+        if !self.signatures.verify(now, &said) {
             self.signatures.counts.wrong += 1;
             self.tell(now, WorkerEvent::SignatureForged { version: said.version });
             return Err(Refused::WrongSignature);

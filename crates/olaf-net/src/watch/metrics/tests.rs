@@ -100,6 +100,7 @@ fn what_keys_kept_out_is_counted_at_the_role_and_at_each_engine() {
     let keys = json!({
         "received": 9, "opened": 4, "handshakes": 3, "reclassified": 2, "sealed": 5,
         "refused": {"no_seal": 1, "full": 1}, "associations": 1, "associations_begun": 2, "waiting": 0,
+        "with_old_key": 3,
     });
     let status = json!({"role": "switch", "keys": keys, "iswitch": {"keys": keys}});
     assert_eq!(unmapped(&status), Vec::<String>::new());
@@ -111,6 +112,7 @@ fn what_keys_kept_out_is_counted_at_the_role_and_at_each_engine() {
         ("datagrams_total", "fate=\"opened\"", 4.0),
         ("sent_datagrams_total", "fate=\"sealed\"", 5.0),
         ("associations", "", 1.0),
+        ("old_key_associations", "", 3.0),
     ] {
         for engine in ["", "engine=\"iswitch\""] {
             let all: Vec<_> = [engine, labels].into_iter().filter(|one| !one.is_empty()).collect();

@@ -66,7 +66,7 @@ impl SharingController {
         let above: Vec<_> = hosts.values().copied().collect();
         let driver = Driver::new("sharing controller", engine, Wiring::end(), peers, socket);
         // The controller speaks first: a new one asks every host what it holds.
-        let driver = driver.behind(keys).beginning_with(&above);
+        let driver = driver.behind_files(keys).beginning_with(&above);
         let watch = Watch::bind(Setting {
             metrics: config.metrics.as_deref(),
             metrics_token_file: config.metrics_token_file.as_deref(),

@@ -64,6 +64,7 @@ impl SharingHost {
         let engine = HostEngine::new(job, rank, SharingHostConfig::timing(), controller, hosts);
         let system = |error| StartError::System(format!("cannot start host {rank}"), error);
         let shared = Arc::new(Shared::among(socket, peers, engine, keys, &above).map_err(system)?);
+        shared.renew_keys()?;
         let watch = Watch::bind(Setting {
             metrics: config.metrics.as_deref(),
             metrics_token_file: config.metrics_token_file.as_deref(),

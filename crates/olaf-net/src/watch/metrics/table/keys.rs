@@ -41,6 +41,11 @@ macro_rules! rows {
             "Parties that have proved their key.",
         ),
         gauge(
+            concat!($table, "keys.with_old_key"),
+            "olaf_keys_old_key_associations",
+            "Parties that use an old key, whose time is not over.",
+        ),
+        gauge(
             concat!($table, "keys.waiting"),
             "olaf_keys_waiting_datagrams",
             "Messages that wait for a handshake.",
