@@ -14,9 +14,17 @@ struct Build {
     parameters: &'static [(&'static str, u32)],
     /// A file, a text in it, and the mistake in its place.
     mistake: Option<(&'static str, &'static str, &'static str)>,
-    /// Built with the feature `long` alone.
-    long: bool,
+    /// The features that it is built with: one of them is enough.
+    features: &'static [&'static str],
 }
+
+/// What every test compares with.
+const COMPARE: &[&str] = &["COMPARE"];
+/// What a figure measures, too.
+const BOTH: &[&str] = &["COMPARE", "FIGURES"];
+/// What a figure and the long run have.
+const FIGURES: &[&str] = &["FIGURES", "LONG"];
+const LONG: &[&str] = &["LONG"];
 
 const BUILDS: &[Build] = &[
     Build {
@@ -24,14 +32,14 @@ const BUILDS: &[Build] = &[
         top: "olaf_queue_control",
         parameters: &[("SLOTS", 8)],
         mistake: None,
-        long: false,
+        features: COMPARE,
     },
     Build {
         name: "control_3",
         top: "olaf_queue_control",
         parameters: &[("SLOTS", 3)],
         mistake: None,
-        long: false,
+        features: COMPARE,
     },
     Build {
         // A merge of an earlier switch could be replaced by a worker's update.
@@ -43,14 +51,14 @@ const BUILDS: &[Build] = &[
             "replaceable_reg[slot] <= single;",
             "replaceable_reg[slot] <= 1'b1;",
         )),
-        long: true,
+        features: LONG,
     },
     Build {
         name: "queue_8",
         top: "olaf_queue",
         parameters: &[("SLOTS", 8), ("FRAME", 256)],
         mistake: None,
-        long: false,
+        features: BOTH,
     },
     Build {
         // Frames that are no multiple of a beat or of a lane; a number of slots that is no power of two.
@@ -58,14 +66,14 @@ const BUILDS: &[Build] = &[
         top: "olaf_queue",
         parameters: &[("SLOTS", 3), ("FRAME", 413), ("BLOCK", 1), ("GATE", 0)],
         mistake: None,
-        long: false,
+        features: COMPARE,
     },
     Build {
         name: "queue_jumbo",
         top: "olaf_queue",
         parameters: &[("SLOTS", 8), ("FRAME", 9036), ("BLOCK", 1), ("GATE", 0)],
         mistake: None,
-        long: true,
+        features: FIGURES,
     },
     Build {
         // An update that comes right behind another one of its flow is added to the sum before.
@@ -73,14 +81,14 @@ const BUILDS: &[Build] = &[
         top: "olaf_queue",
         parameters: &[("SLOTS", 8), ("FRAME", 256)],
         mistake: Some(("olaf_sums.v", "from_4 ? sum_4_reg : stored", "stored")),
-        long: true,
+        features: LONG,
     },
     Build {
         name: "accelerator_4",
         top: "iswitch_accelerator",
         parameters: &[("PORTS", 4), ("SLOTS", 4), ("LANES", 8), ("BEATS", 4)],
         mistake: None,
-        long: false,
+        features: COMPARE,
     },
     Build {
         // A number of ports that is no power of two; beats of 512 bit.
@@ -88,7 +96,7 @@ const BUILDS: &[Build] = &[
         top: "iswitch_accelerator",
         parameters: &[("PORTS", 3), ("SLOTS", 2), ("LANES", 16), ("BEATS", 3)],
         mistake: None,
-        long: false,
+        features: COMPARE,
     },
     Build {
         // A packet that comes right behind another one of its sum is added to the sum before.
@@ -100,7 +108,7 @@ const BUILDS: &[Build] = &[
             "stores_4 && address_4 == address_1 ? data_4 : read_reg;",
             "read_reg;",
         )),
-        long: true,
+        features: LONG,
     },
 ];
 
@@ -113,8 +121,8 @@ fn main() {
     println!("cargo:rerun-if-changed=shim");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let runtime = runtime();
-    let long = env::var_os("CARGO_FEATURE_LONG").is_some();
-    for build in BUILDS.iter().filter(|build| long || !build.long) {
+    let has = |feature: &&str| env::var_os(format!("CARGO_FEATURE_{feature}")).is_some();
+    for build in BUILDS.iter().filter(|build| build.features.iter().any(has)) {
         let verilog = planted(sources, build, &out);
         let generated = verilate(build, &verilog, &out);
         watch(build, &generated, sources);

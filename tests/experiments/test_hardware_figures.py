@@ -61,7 +61,7 @@ def pretend(built: Path, asked: Mapping[str, Any]) -> dict[str, Any]:
 @pytest.fixture(name="made")
 def _made(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Record:
     assert checkout.is_dir()
-    monkeypatch.setattr("olaf.experiments.olaf.hardware.program", Path)
+    monkeypatch.setattr("olaf.experiments.olaf.hardware.program", lambda name, quick: Path(name))
     monkeypatch.setattr(rtl_bursts, "simulated", pretend)
     monkeypatch.setattr(rtl_time, "simulated", pretend)
     return run(plan(find("olaf/hardware"), seeds=[3, 4], quick=True), lambda *_: None)
@@ -133,7 +133,7 @@ def test_updates_without_a_fate_are_an_error(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert checkout.is_dir()
-    monkeypatch.setattr("olaf.experiments.olaf.hardware.program", Path)
+    monkeypatch.setattr("olaf.experiments.olaf.hardware.program", lambda name, quick: Path(name))
     monkeypatch.setattr(rtl_time, "simulated", pretend)
     monkeypatch.setattr(
         rtl_bursts, "simulated", lambda built, told: pretend(built, told) | {"dropped": 1}

@@ -109,8 +109,10 @@ def missing() -> list[str]:
     return [tool for tool in ("cargo", "verilator", "g++", "make") if shutil.which(tool) is None]
 
 
-def program(name: str) -> Path:
+def program(name: str, quick: bool = False) -> Path:
     """Build a program of ``rtl/cosim`` and return its path.
+
+    quick: it is to run for seconds, so its compiler does not optimize.
 
     Raises RunError, which says what to install, if it cannot be built here.
     """
@@ -123,13 +125,15 @@ def program(name: str) -> Path:
             "Verilator and g++ (on Debian: apt-get install verilator g++ make); cargo comes from "
             "https://rustup.rs"
         )
-    # The profile of the tests, which is optimized: one build serves both.
-    command = ["cargo", "build", "--quiet", "--features", "long", "--bin", name]
+    profile = "quick" if quick else "dev"
+    command = ["cargo", "build", "--quiet", "--profile", profile, "--bin", name]
+    # Without the builds of the comparing tests, which no figure reads.
+    command += ["--no-default-features", "--features", "figures"]
     done = _within(BUILD_S, command, folder)
     if done.returncode != 0:
         raise RunError(f"{' '.join(command)} in {folder}: exit {done.returncode}\n{done.stderr}")
     target = Path(os.environ.get("CARGO_TARGET_DIR", folder / "target"))
-    return target / "debug" / name
+    return target / ("quick" if quick else "debug") / name
 
 
 def simulated(built: Path, settings: Mapping[str, Any]) -> Any:

@@ -45,7 +45,7 @@ def run(task: Task[Parameters]) -> Result:
     given = task.parameters
     cells = counts()
     task.say("building the simulation of the hardware")
-    built = program("figures")
+    built = program("figures", task.quick)
     cycles = rtl_time.measure(task, built, given.update_bytes, given.updates)
     found = rtl_bursts.measure(task, built, given.traffic, SLOTS, given.rates)
     return Result(

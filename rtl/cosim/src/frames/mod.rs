@@ -12,8 +12,12 @@ mod twin;
 
 pub use bench::{Queue, compare};
 pub use counters::{COUNTERS, Counters, NAMES};
-#[cfg(feature = "long")]
+#[cfg(feature = "figures")]
 pub(crate) use frame::{Beat, Frame, bytes_of};
 #[cfg(feature = "long")]
-pub use pins::{BROKEN, JUMBO};
-pub use pins::{EIGHT_SLOTS, In, Out, THREE_SLOTS};
+pub use pins::BROKEN;
+#[cfg(feature = "figures")]
+pub use pins::JUMBO;
+#[cfg(feature = "compare")]
+pub use pins::THREE_SLOTS;
+pub use pins::{EIGHT_SLOTS, In, Out};

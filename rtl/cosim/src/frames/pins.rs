@@ -66,11 +66,12 @@ shim!(
     /// 8 slots of 256 bytes, and a planted mistake: a sum of one cycle before is not forwarded.
     BROKEN: In => Out, queue_broken_new, queue_broken_free, queue_broken_tick, queue_broken_settle
 );
-#[cfg(feature = "long")]
+#[cfg(feature = "figures")]
 shim!(
     /// 8 slots of 9,036 bytes in block RAM, without a gate.
     JUMBO: In => Out, queue_jumbo_new, queue_jumbo_free, queue_jumbo_tick, queue_jumbo_settle
 );
+#[cfg(feature = "compare")]
 shim!(
     /// 3 slots of 413 bytes in block RAM, without a gate.
     THREE_SLOTS: In => Out, queue_3_new, queue_3_free, queue_3_tick, queue_3_settle
