@@ -84,6 +84,7 @@ impl Run {
                     window: 8,
                     nonce: 0,
                     operations: ANY,
+                    program: u64::from(servers / 200),
                 }
                 .emit(&mut buf);
                 self.recv(true, u32::from(who % 4), &buf[..len]);

@@ -4,6 +4,7 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
+use olaf_engine::sums::SETTLE;
 use olaf_engine::switch::iswitch::{Config, Switch};
 use olaf_engine::{
     DropReason, Ecn, Engine, Instant, JobId, PeerId, PortId, Session, Source, TrafficClass, Verdict,
@@ -186,7 +187,7 @@ impl Run {
                     contributors: 1 + u32::from(contributors) % workers,
                     packet_floats: 1 + u32::from(floats % 8),
                     operations: if operations > 9 { ANY } else { u32::from(operations) },
-                    sent_at_us: 1,
+                    program: u32::from(floats / 200),
                     nonce: 0,
                 };
                 self.control(false, who, Control::Join(join));
@@ -297,6 +298,7 @@ fuzz_target!(|input: (Setting, Vec<Step>)| {
         ..Config::default()
     };
     let mut switch = Switch::new(config, EPOCH).expect("a configuration in range");
+    switch.expect_strangers(SETTLE);
     if setting.is_lower {
         switch.set_upstream(PeerId(99), 9000);
     }

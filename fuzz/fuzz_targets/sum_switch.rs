@@ -5,6 +5,7 @@
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use olaf_engine::engine::Source;
+use olaf_engine::sums::SETTLE;
 use olaf_engine::switch::reduce::{Config, Switch};
 use olaf_engine::{Engine, Instant, JobId, PeerId, PortId, Session};
 use olaf_wire::offsets::MAX_DATAGRAM;
@@ -191,6 +192,7 @@ impl Run {
                     sent_at_us: 1,
                     nonce: 0,
                     operation: u32::from(who.odd) * u32::from(*datagram_bytes),
+                    program: u64::from(who.worker / 100),
                 }
                 .emit(&mut buf);
                 self.recv(false, who.peer(), &buf[..len]);
@@ -314,6 +316,7 @@ fuzz_target!(|input: (Setting, Vec<Step>)| {
         ..Config::default()
     };
     let mut switch = Switch::new(config, EPOCH).expect("a configuration in range");
+    switch.expect_strangers(SETTLE);
     if setting.is_lower {
         switch.set_upstream(PeerId(99), 9000);
     }

@@ -4,6 +4,7 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
+use olaf_engine::sums::SETTLE;
 use olaf_engine::switch::trio::{Config, Switch};
 use olaf_engine::{Engine, Instant, PeerId, PortId, Session, Source};
 use olaf_wire::offsets::MAX_DATAGRAM;
@@ -130,6 +131,7 @@ impl Run {
                     window: 1 + u16::from(workers / 4 % 4),
                     sent_at_us: 1,
                     nonce: 0,
+                    program: u64::from(id / 200),
                 }
                 .emit(&mut buf);
                 self.recv(false, peer, &buf[..len]);
@@ -243,6 +245,7 @@ fuzz_target!(|input: (Setting, Vec<Step>)| {
         ..Config::default()
     };
     let mut switch = Switch::new(config, 1).expect("a configuration in range");
+    switch.expect_strangers(SETTLE);
     if setting.is_lower {
         switch.set_upstream(PeerId(99));
     }

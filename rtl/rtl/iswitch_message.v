@@ -1,5 +1,6 @@
 // Reads a control message of iSwitch (Figure 5a, Table 2) from its first beat and its length. Bytes and limits are
 // those of olaf-wire/src/iswitch: a message that the software refuses as malformed is not `well_formed` here.
+// The word of a Join behind `operations` names the sender's program. Nobody here reads it: the hardware sums whoever joins.
 // No state: one message in, its fields out, in the same cycle. The number that proves an address (030, `cookie.rs` of the
 // engine) is the last word of a longer Join, and of a longer Ack of a Join. 0 is no such number: the software refuses it.
 
@@ -77,7 +78,7 @@ generate
 endgenerate
 
 wire bare = code == 0 && what == 0;
-wire join_fits = (length == 36 || (length == 40 && has_number)) && code == 2 && what <= 1
+wire join_fits = (length == 36 || (length == 40 && has_number)) && code == 3 && what <= 1
     && wide_workers != 0 && wide_workers <= MAX_WORKERS
     && wide_contributors != 0 && wide_contributors <= wide_workers && packet_floats != 0;
 wire leave_fits = length == 12 && bare;
@@ -88,7 +89,7 @@ wire halt_fits = length == 16 && what == 0 && code >= 1 && code <= REASONS;
 // An Ack of a Join has further fields, which stand in the second beat and matter to nobody here.
 wire ack_is_long = what == 1 ? length == 48 || (length == 52 && has_number) : length == 16;
 wire ack_fits = ack_is_long && what >= 1 && what <= 8
-    && code >= 1 && code <= 5 && wide_index <= {20'd0, MAX_INDEX};
+    && code >= 1 && code <= 8 && wide_index <= {20'd0, MAX_INDEX};
 
 assign well_formed = |(verb & {ack_fits, halt_fits, packets_fit, packets_fit,
                                set_h_fits, reset_fits, leave_fits, join_fits});

@@ -54,10 +54,10 @@ fn a_control_message_is_refused_by_name() {
     assert_eq!(refusal(&[]), Refusal::Truncated { have: 0, need: 4 });
     assert_eq!(refusal(&[0]), Refusal::UnknownKind(0));
     assert_eq!(refusal(&[9; 40]), Refusal::UnknownKind(9));
-    assert_eq!(refusal(&control(1, 2, 0, 35)), Refusal::Truncated { have: 35, need: 36 });
-    assert_eq!(refusal(&control(1, 1, 0, 36)), Refusal::WrongVersion { have: 1, speaks: 2 });
-    assert_eq!(refusal(&control(1, 2, 2, 36)), Refusal::BadField("sender"));
-    assert_eq!(refusal(&control(1, 2, 0, 36)), Refusal::BadField("workers"));
+    assert_eq!(refusal(&control(1, 3, 0, 35)), Refusal::Truncated { have: 35, need: 36 });
+    assert_eq!(refusal(&control(1, 1, 0, 36)), Refusal::WrongVersion { have: 1, speaks: 3 });
+    assert_eq!(refusal(&control(1, 3, 2, 36)), Refusal::BadField("sender"));
+    assert_eq!(refusal(&control(1, 3, 0, 36)), Refusal::BadField("workers"));
     assert_eq!(refusal(&control(3, 0, 0, 5)), Refusal::Oversized { have: 5, need: 4 });
     assert_eq!(refusal(&control(3, 1, 0, 4)), Refusal::BadField("unused"));
     assert_eq!(refusal(&control(4, 0, 0, 8)), Refusal::BadField("h"));
@@ -69,7 +69,7 @@ fn a_control_message_is_refused_by_name() {
     let mut other = control(1, 1, 0, 40);
     other[11] = 5;
     assert_eq!(join_of_another_version(&other), Some(Session(5)));
-    assert_eq!(join_of_another_version(&control(1, 2, 0, 36)), None);
+    assert_eq!(join_of_another_version(&control(1, 3, 0, 36)), None);
     let mut far = control(6, 0, 0, 24);
     far[8..16].copy_from_slice(&(MAX_INDEX - 63).to_be_bytes());
     assert_eq!(refusal(&far), Refusal::BadField("index"), "a packet that no Seg can name");
@@ -102,4 +102,12 @@ proptest! {
             prop_assert_eq!(&buf[..len], &*bytes);
         }
     }
+}
+
+#[test]
+fn a_program_of_64_bits_has_32_in_a_join_and_none_is_0() {
+    use olaf_wire::iswitch::program_of;
+    assert_eq!((program_of(0), program_of(5), program_of(5 << 32)), (0, 5, 5));
+    assert_ne!(program_of(7 << 32 | 5), program_of(5));
+    assert_eq!(program_of(5 << 32 | 5), 1, "it is said, so it is not 0");
 }

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from olaf._olaf import OlafError, RefusedError
 from olaf.sums.collective import connect_sum
+from olaf.sums.program import LARGEST
 from olaf.torch.distributed import Store, dist
 from olaf.torch.failing import advised
 from olaf.torch.options import MAX_JOB, Settings
@@ -54,9 +56,10 @@ def connect(
     """
     meeting = _Meeting(store, size, timeout)
     job = meeting.job(settings, is_world=is_world)
+    program = meeting.program()
     advice = "" if is_world else ROOM
     try:
-        connection = _join(settings, job, rank=rank, size=size, advice=advice)
+        connection = _join(settings, job, program, rank=rank, size=size, advice=advice)
     except dist.DistBackendError as error:
         meeting.fail(str(error))
         raise
@@ -69,7 +72,9 @@ def connect(
     return connection
 
 
-def _join(settings: Settings, job: int, *, rank: int, size: int, advice: str) -> SumConnection:
+def _join(
+    settings: Settings, job: int, program: int, *, rank: int, size: int, advice: str
+) -> SumConnection:
     where = f"olaf: rank {rank} could not join job {job} at the switch {settings.switch}"
     try:
         connection = connect_sum(
@@ -80,7 +85,7 @@ def _join(settings: Settings, job: int, *, rank: int, size: int, advice: str) ->
             timeout_s=settings.connect_timeout_s,
             deadline_s=settings.deadline_s,
             protocol=settings.protocol,
-            **settings.connection,
+            **{"program": program, **settings.connection},
         )
     except RefusedError as error:
         raise dist.DistBackendError(f"{where}: {advised(str(error))}{advice}") from error
@@ -117,6 +122,18 @@ class _Meeting:
                 counter = _shared(self._store).add(f"olaf/subgroups/{settings.job}", 1)
                 number += ((counter - 1) % MAX_JOB + 1) << 16
             self._store.set(key, str(number))
+        self._store.wait([key], self._timeout)
+        return int(self._store.get(key))
+
+    def program(self) -> int:
+        """A number that all ranks of this group share, and no other group of any program.
+
+        The last rank that arrives draws it, as it chooses the job. A group that is made again, as
+        by an elastic restart, has another one.
+        """
+        key = "olaf/program"
+        if self._here == self._size:
+            self._store.set(key, str(secrets.randbelow(LARGEST) + 1))
         self._store.wait([key], self._timeout)
         return int(self._store.get(key))
 

@@ -32,7 +32,9 @@ ADVICE = {
     "allow partial sums (partial=True), or raise deadline_s": (
         "allow partial sums (OLAF_PARTIAL=1), or raise OLAF_DEADLINE_S"
     ),
+    "give another job number (job=)": "give another OLAF_JOB",
     "give another job number": "give another OLAF_JOB",
+    "Give another job number (job=)": "Give another OLAF_JOB",
     "use another job number": "use another OLAF_JOB",
     "connect again": "make the group again",
 }
@@ -46,7 +48,12 @@ def advised(text: str) -> str:
     return text
 
 
-OF_THE_PROGRAM = frozenset(("mismatch", "not_finite", "partial", "refused"))
+OF_THE_PROGRAM = frozenset(
+    (
+        *("mismatch", "not_finite", "partial", "refused"),
+        *("other_program", "rank_taken", "contested"),
+    )
+)
 """Reasons that gloo would not help against: the ranks' calls do not fit together."""
 
 

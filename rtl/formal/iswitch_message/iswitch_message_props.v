@@ -17,7 +17,7 @@ always @* begin
         1: begin
             if (length == 36) is_one = 1;
             if (length == 40) is_one = has_number;
-            if (third != 2 || fourth > 1) is_one = 0;
+            if (third != 3 || fourth > 1) is_one = 0;
             if (number_at(head, 16) < 1 || number_at(head, 16) > 2047) is_one = 0;
             if (number_at(head, 20) < 1 || number_at(head, 20) > number_at(head, 16)) is_one = 0;
             if (number_at(head, 24) < 1) is_one = 0;
@@ -33,7 +33,7 @@ always @* begin
         8: begin
             if (fourth == 1) is_one = length == 48 || (length == 52 && has_number);
             else is_one = length == 16 && fourth >= 2 && fourth <= 8;
-            if (third < 1 || third > 5 || number_at(head, 8) > 32'hfff) is_one = 0;
+            if (third < 1 || third > 8 || number_at(head, 8) > 32'hfff) is_one = 0;
         end
         default: is_one = 0;
     endcase
@@ -66,7 +66,7 @@ end
 always @* begin
     numbered: cover (well_formed && length == 40 && workers == 2047 && contributors == 2047);
     short_join: cover (well_formed && length == 36 && from_switch);
-    no_number: cover (!well_formed && length == 40 && first == 1 && third == 2 && workers == 2 && contributors == 1
+    no_number: cover (!well_formed && length == 40 && first == 1 && third == 3 && workers == 2 && contributors == 1
                       && packet_floats == 1 && fourth == 0);
     long_ack: cover (well_formed && length == 52);
     last_packets: cover (well_formed && verb[5] && index == 44'hfffffffffbf);

@@ -21,7 +21,7 @@ PACKAGE = Path(__file__).resolve().parents[3] / "python"
 CONTROL_CLASS, DATA_CLASS, CONGESTED = 0x2B << 2, 0x23 << 2, 3
 JOIN, LEAVE, RESET, SET_H, FBCAST, HELP, HALT, ACK = range(1, 9)
 ANY = 0xFFFFFFFF
-VERSION = 2
+VERSION = 3
 DOWNLINK = 1
 # The time moves with the datagrams, so that no member draws more than the software allows. No
 # worker is silent.

@@ -93,6 +93,7 @@ impl Whole {
             sent_at_us: 0,
             nonce: 0,
             operation: 0,
+            program: 0,
         };
         let mut buf = [0; HEADER];
         let len = join.emit(&mut buf);

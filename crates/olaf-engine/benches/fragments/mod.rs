@@ -47,6 +47,7 @@ impl Run {
                 window: 200,
                 nonce: 0,
                 operations: ANY,
+                program: 0,
             };
             let len = join.emit(&mut run.datagram);
             run.given(Source::new(PortId::DOWNLINK, PeerId(rank)), len);

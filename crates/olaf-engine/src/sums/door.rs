@@ -1,11 +1,12 @@
 //! The front door of an authority: which joins reach the membership of their job.
 
-use super::{Evicted, Held, evicted};
+use super::{Evicted, Held, Owner, evicted};
 use crate::drop::DropReason;
 use crate::engine::{Place, Verdict};
 use crate::ids::{JobId, PeerId};
 use crate::party::{Chance, Cookies, Joins, Tenant, Tenants};
 use crate::time::Instant;
+use core::time::Duration;
 
 /// A join, as far as the door looks at it. `Id` names a job of the authority.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +41,13 @@ pub enum Fit {
         /// None of them has been heard for the silence that makes a worker count as dead.
         is_deserted: bool,
     },
+    /// The workers that joined before are of another program, as [`Owner::fit`] says.
+    OtherProgram {
+        /// None of them has been heard for the silence that makes a worker count as dead.
+        is_deserted: bool,
+    },
+    /// Nobody can say which workers of the job belong together, see [`Owner::meet_rival`].
+    Contested,
 }
 
 /// What the door decides about a join.
@@ -58,6 +66,10 @@ pub enum Entry<Id> {
     Refused,
     /// The answer says that there is no room.
     Full,
+    /// [`Owner::meet_stranger`] says the answer.
+    OtherProgram,
+    /// The answer says that the job is contested.
+    Contested,
     /// The membership of the job decides.
     Come {
         /// What the job may take.
@@ -75,6 +87,8 @@ pub struct Door<Id> {
     tenants: Tenants,
     /// Most jobs at once.
     most_jobs: usize,
+    /// How long the first generation of a job waits whose workers name no program.
+    settle: Duration,
 }
 
 impl<Id: Copy + Ord> Door<Id> {
@@ -82,12 +96,30 @@ impl<Id: Copy + Ord> Door<Id> {
     #[must_use]
     pub fn new(tenants: Tenants, most_jobs: u32) -> Self {
         let most_jobs = usize::try_from(most_jobs).unwrap_or(usize::MAX);
-        Self { cookies: Cookies::default(), senders: Joins::default(), tenants, most_jobs }
+        Self {
+            cookies: Cookies::default(),
+            senders: Joins::default(),
+            tenants,
+            most_jobs,
+            settle: Duration::ZERO,
+        }
     }
 
     /// From now on senders have to prove their addresses. `chance` draws the secret.
     pub fn demand_proofs(&mut self, chance: &mut Chance) {
         self.cookies.demand(chance);
+    }
+
+    /// From now on two programs may start with one job number. The first generation of a job that names no program waits
+    /// for `settle`, and workers of one rank are turned away, see [`Owner::meet_rival`].
+    pub const fn expect_strangers(&mut self, settle: Duration) {
+        self.settle = settle;
+    }
+
+    /// The owner of a new job.
+    #[must_use]
+    pub const fn owner(&self, program: u64) -> Owner {
+        Owner::new(program, self.settle)
     }
 
     /// The next joins come from this address.
@@ -132,8 +164,13 @@ impl<Id: Copy + Ord> Door<Id> {
         let evicted = match knock.fit {
             // One worker must not change what the others get.
             Fit::Contradicts { is_deserted: false } => return Entry::Refused,
+            // One program must not be in another one's sums.
+            Fit::OtherProgram { is_deserted: false } => return Entry::OtherProgram,
+            Fit::Contested => return Entry::Contested,
             // Nobody is left whom it would change: a new job has the name.
-            Fit::Contradicts { is_deserted: true } => Some(Evicted { id, turned_away: 0 }),
+            Fit::Contradicts { is_deserted: true } | Fit::OtherProgram { is_deserted: true } => {
+                Some(Evicted { id, turned_away: 0 })
+            }
             Fit::New if jobs.len() >= self.most_jobs => match evicted(peer, jobs) {
                 // All jobs live, or the sender's own jobs hold the places.
                 None => return Entry::Full,
@@ -225,6 +262,10 @@ mod tests {
         let other = |is_deserted| knock(1, Fit::Contradicts { is_deserted });
         assert!(matches!(enter(&mut door, &other(false), &lives), Entry::Refused));
         assert_eq!(evicts(enter(&mut door, &other(true), &deserted)), Some(1));
+        let stranger = |is_deserted| knock(1, Fit::OtherProgram { is_deserted });
+        assert!(matches!(enter(&mut door, &stranger(false), &lives), Entry::OtherProgram));
+        assert_eq!(evicts(enter(&mut door, &stranger(true), &deserted)), Some(1));
+        assert!(matches!(enter(&mut door, &knock(1, Fit::Contested), &lives), Entry::Contested));
         let impossible = knock(2, Fit::Impossible);
         assert!(matches!(enter(&mut door, &impossible, &deserted), Entry::Refused));
     }

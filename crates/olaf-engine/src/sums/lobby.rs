@@ -66,10 +66,23 @@ impl<Wish> Lobby<Wish> {
         self.iter().filter(move |(known, _)| *known != session).map(|(_, candidate)| candidate)
     }
 
-    /// Returns true if another candidate asks for that rank.
+    /// When another candidate that asks for that rank was last heard; none: nobody else asks for it.
     #[must_use]
-    pub fn is_wanted_by_another(&self, session: Session, wanted: Option<u32>) -> bool {
-        wanted.is_some() && self.others(session).any(|other| other.wanted == wanted)
+    pub fn rival(&self, session: Session, wanted: Option<u32>) -> Option<Instant> {
+        let wanted = wanted?;
+        self.others(session).find(|other| other.wanted == Some(wanted)).map(|other| other.heard)
+    }
+
+    /// When any of these members, or a candidate, was last heard; members that have left do not count.
+    pub fn last_heard(&self, members: impl Iterator<Item = Presence>) -> Instant {
+        let members = members.filter(|one| !one.has_left).map(|one| one.heard);
+        members.chain(self.values().map(|one| one.heard)).max().unwrap_or_default()
+    }
+
+    /// When that other candidate was last heard whose last join is the oldest.
+    #[must_use]
+    pub fn oldest_heard(&self, session: Session) -> Instant {
+        self.others(session).map(|other| other.heard).min().unwrap_or_default()
     }
 
     /// Workers that the candidates stand for.

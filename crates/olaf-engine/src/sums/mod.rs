@@ -10,6 +10,7 @@
 //! | `life` | who is dead, when a generation ends because of that, when a job is forgotten |
 //! | `lobby` | who waits for the next generation |
 //! | `numbers` | the number of a generation |
+//! | `owner` | whose job it is, and who may have a rank |
 //! | `operations` | the operation that a generation begins with |
 
 mod above;
@@ -20,6 +21,7 @@ mod life;
 mod lobby;
 mod numbers;
 pub mod operations;
+mod owner;
 
 pub use above::Upward;
 pub use counters::{ByReason, Pieces, refuse};
@@ -28,3 +30,4 @@ pub use eviction::{Evicted, Held, evicted};
 pub use life::{Dead, HEARTBEAT, Look, Patience, Presence, REPEAT, SILENCE, Step};
 pub use lobby::{Candidate, Lobby, contributors};
 pub use numbers::Numbers;
+pub use owner::{Owner, SETTLE};

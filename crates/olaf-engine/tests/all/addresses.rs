@@ -91,6 +91,7 @@ pub(crate) mod of_reduce {
             sent_at_us: 1,
             nonce,
             operation: 0,
+            program: 0,
         }
     }
 
@@ -210,7 +211,7 @@ pub(crate) mod of_iswitch {
             contributors: 1,
             packet_floats: 366,
             operations: is::ANY,
-            sent_at_us: 1,
+            program: 0,
             nonce,
         })
     }
@@ -338,6 +339,7 @@ pub(crate) mod of_trio {
             window: 64,
             sent_at_us: 1,
             nonce,
+            program: 0,
         }
     }
 
@@ -449,6 +451,7 @@ mod of_atp {
             window: 200,
             nonce,
             operations: ANY,
+            program: 0,
         }
     }
 

@@ -50,6 +50,7 @@ fn reduces(lanes_of_operation: u64) -> (Verdict, Vec<re::Closed>) {
         sent_at_us: 1,
         nonce: 0,
         operation: 0,
+        program: 0,
     };
     hears(&mut switch, |buf| join.emit(buf));
     let piece = re::Piece {
@@ -101,6 +102,7 @@ fn trio_takes_generations_up_to_the_limit_and_names_who_sent_a_longer_one() {
         window: 8,
         sent_at_us: 1,
         nonce: 0,
+        program: 0,
     };
     hears(&mut switch, |buf| hello.emit(buf));
     let welcome = |bytes: &[u8]| tr::Welcome::parse(&tr::TrioPacket::new_checked(bytes).ok()?).ok();
@@ -151,7 +153,7 @@ impl Vectors {
             contributors: 1,
             packet_floats: 200,
             operations: is::ANY,
-            sent_at_us: 1,
+            program: 0,
             nonce: 0,
         };
         all.hears(is::CONTROL_CLASS, |buf| is::Control::Join(join).emit(buf));

@@ -51,6 +51,9 @@ pub struct Options {
     /// Sums of f32 travel as integers: each lane times this number, rounded. Integers wrap where a
     /// sum is too large. Off: they travel as f32.
     pub scale: Option<f64>,
+    /// The program that the worker belongs to: the same number at all workers of the program, and at no other program's. A
+    /// switch keeps two programs apart that say one. 0: not said.
+    pub program: u64,
     /// Sends datagrams as ECN-capable, so that a congested link may mark them.
     pub ecn: bool,
 }
@@ -66,6 +69,7 @@ impl Default for Options {
             recovery: Recovery::Ask,
             timer: Duration::from_millis(1),
             scale: None,
+            program: 0,
             ecn: true,
         }
     }

@@ -39,6 +39,7 @@ fn join(nonce: u32) -> Join {
         window: 200,
         nonce,
         operations: ANY,
+        program: 0,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::random;
 use crate::roles::switch::{above, keys_of, listen_of};
 use crate::roles::switch_config::SwitchConfig;
 use olaf_engine::keys::ConfigError;
+use olaf_engine::sums::SETTLE;
 use olaf_engine::switch::atp::{Config, Switch};
 use olaf_engine::{PortId, Wiring};
 use olaf_host::collective::atp::{AtpServer, ServerConfig, Topology};
@@ -65,6 +66,7 @@ pub(super) fn server(
     if !config.has_keys() {
         engine.demand_proofs(Box::new(random::draw));
     }
+    engine.expect_strangers(SETTLE);
     if let Some(file) = &config.atp_server.topology {
         engine.set_topology(topology(file)?);
     }

@@ -11,6 +11,7 @@ use crate::io::socket::Socket;
 use crate::random;
 use crate::roles::switch::{above, keys_of, listen_of, longest_datagram_to};
 use crate::roles::switch_config::SwitchConfig;
+use olaf_engine::sums::SETTLE;
 use olaf_engine::switch::reduce::{Config, Switch};
 use olaf_engine::{PortId, Wiring};
 use serde_json::{Map, Value};
@@ -83,6 +84,7 @@ fn one(
     if !config.has_keys() {
         engine.demand_proofs(Box::new(random::draw));
     }
+    engine.expect_strangers(SETTLE);
     let mut peers = Peers::new();
     let mut wiring = Wiring::new(PortId::DOWNLINK);
     if let Some(text) = &config.reduce.upstream {

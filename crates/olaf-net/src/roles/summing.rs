@@ -10,8 +10,10 @@ use crate::roles::switch::{above, in_key, keys_of, listen_of, longest_datagram_t
 use crate::roles::switch_config::{EngineKind, SumsConfig, SwitchConfig};
 use olaf_engine::keys::ConfigError;
 use olaf_engine::party::{Chance, Tenants};
+use olaf_engine::sums::SETTLE;
 use olaf_engine::switch::{iswitch, trio};
 use olaf_engine::{Engine, PeerId, PortId, Wiring};
+use std::time::Duration;
 
 /// An engine that sums, as a process makes it.
 pub(super) trait Summing: Engine + Send + Sized + 'static {
@@ -32,6 +34,9 @@ pub(super) trait Summing: Engine + Send + Sized + 'static {
 
     /// Demands that members prove their addresses.
     fn demand_proofs(&mut self, chance: Chance);
+
+    /// Keeps two programs apart that start with one job number.
+    fn expect_strangers(&mut self, settle: Duration);
 
     /// Passes regular traffic from a peer on to another one.
     fn pass_on(&mut self, _from: PeerId, _to: PeerId) {}
@@ -55,6 +60,10 @@ impl Summing for iswitch::Switch {
 
     fn demand_proofs(&mut self, chance: Chance) {
         self.demand_proofs(chance);
+    }
+
+    fn expect_strangers(&mut self, settle: Duration) {
+        self.expect_strangers(settle);
     }
 
     fn pass_on(&mut self, from: PeerId, to: PeerId) {
@@ -83,6 +92,10 @@ impl Summing for trio::Switch {
         self.demand_proofs(chance);
     }
 
+    fn expect_strangers(&mut self, settle: Duration) {
+        self.expect_strangers(settle);
+    }
+
     fn set_upstream(&mut self, peer: PeerId, _datagram_bytes: u32) {
         self.set_upstream(peer);
     }
@@ -104,6 +117,7 @@ pub(super) fn engine<E: Summing>(
     if !config.has_keys() {
         engine.demand_proofs(Box::new(random::draw));
     }
+    engine.expect_strangers(SETTLE);
     let listen = listen_of(config, key, listen)?;
     let bind = if E::READS_CLASS { Socket::bind_whole_class } else { Socket::bind };
     let socket = bind(listen)?.losing(config.receive_loss)?;

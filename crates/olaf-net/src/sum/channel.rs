@@ -72,7 +72,8 @@ impl Channel {
         let socket = socket.losing(config.receive_loss)?;
         let mut peers = Peers::new();
         let peer = peers.fix(switch);
-        let place = Place { protocol: config.protocol, switch, job, silence: options.silence };
+        let silence = options.silence;
+        let place = Place { protocol: config.protocol, switch, job, rank, silence };
         let own = Config {
             rank,
             workers: workers.unwrap_or(0),

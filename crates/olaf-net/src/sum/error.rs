@@ -48,6 +48,8 @@ pub(super) struct Place {
     pub(super) protocol: Protocol,
     pub(super) switch: SocketAddr,
     pub(super) job: u32,
+    /// The rank that the worker asks for.
+    pub(super) rank: Option<u32>,
     /// The worker's options, as far as messages name them.
     pub(super) silence: Duration,
 }
@@ -145,6 +147,24 @@ impl Place {
                  the same release of Olaf on both machines",
                 self.protocol.name()
             ),
+            WelcomeCode::OtherProgram => format!(
+                "another program uses job {job} at the switch at {switch}: give another job number \
+                 (job=), or, if this worker belongs to that program, start it with the same \
+                 `program=` (or OLAF_PROGRAM) as the others"
+            ),
+            WelcomeCode::RankTaken => format!(
+                "{} of job {job} lives: the switch at {switch} hears another worker that has this \
+                 rank; give each worker a rank of its own, or, if another program uses this job, \
+                 give another job number (job=)",
+                worker(self.rank)
+            ),
+            WelcomeCode::Contested => format!(
+                "{} of job {job} is wanted by two live workers at the switch at {switch}, which \
+                 turned all of them away: two programs use this job number, or two workers have one \
+                 rank. Sums that the job had before may mix both programs. Give another job number \
+                 (job=), or name each program (`program=`, OLAF_PROGRAM)",
+                self.rank.map_or_else(|| "a place".into(), |rank| format!("rank {rank}"))
+            ),
             WelcomeCode::Welcome | WelcomeCode::Waiting => {
                 format!("the switch at {switch} answered {}", code.name())
             }
@@ -220,6 +240,7 @@ impl Place {
 fn refusal_reason(code: WelcomeCode) -> &'static str {
     match code {
         WelcomeCode::Full => "full",
+        WelcomeCode::OtherProgram | WelcomeCode::RankTaken | WelcomeCode::Contested => code.name(),
         _ => "refused",
     }
 }

@@ -51,6 +51,8 @@ pub struct Join {
     /// The count of operations that the sender's program has begun in the job
     /// ([`operations_after`](crate::operations_after)); [`offsets::ANY`]: it was in no generation.
     pub operations: u32,
+    /// The program that the sender is a worker of, the same at all its workers and at no other program's; 0: not said.
+    pub program: u64,
 }
 
 /// The answer to a [`Join`]: where the worker stands, and its place in the tree.
@@ -196,6 +198,7 @@ impl Join {
             window: packet.u16(join::WINDOW),
             nonce: packet.u32(join::NONCE),
             operations: packet.u32(join::OPERATIONS),
+            program: u64::from_be_bytes(array_at(packet.bytes(), join::PROGRAM)),
         };
         if message.workers == 0 || message.workers > offsets::MAX_WORKERS {
             return Err(Refusal::BadField("workers"));
@@ -245,6 +248,7 @@ impl Join {
         writer.put(join::WINDOW, self.window.to_be_bytes());
         writer.put(join::NONCE, self.nonce.to_be_bytes());
         writer.put(join::OPERATIONS, self.operations.to_be_bytes());
+        writer.put(join::PROGRAM, self.program.to_be_bytes());
         if len == join::LONG {
             writer.put(join::THIRD_SWITCH, third.to_be_bytes());
             writer.put(join::FOURTH_SWITCH, fourth.to_be_bytes());
@@ -258,6 +262,17 @@ impl Welcome {
     #[must_use]
     pub const fn without_place(join: &Join, code: WelcomeCode) -> Self {
         let Join { job, server, session, sent_at_us, .. } = *join;
+        Self { sent_at_us, ..Self::of_nobody(job, server, session, code) }
+    }
+
+    /// The answer to a worker of that job and server that is turned away, whose last join was sent then.
+    #[must_use]
+    pub const fn refusal(
+        (job, server): (u16, u8),
+        session: Session,
+        code: WelcomeCode,
+        sent_at_us: u32,
+    ) -> Self {
         Self { sent_at_us, ..Self::of_nobody(job, server, session, code) }
     }
 

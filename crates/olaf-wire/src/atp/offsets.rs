@@ -39,7 +39,7 @@ pub const SEQUENCE_BITS: u32 = 40;
 /// Bits of a tensor's number.
 pub const TENSOR_BITS: u32 = 24;
 /// The version of the control messages.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// Stands for "any rank", or "no rank".
 pub const ANY: u32 = u32::MAX;
 
@@ -144,11 +144,12 @@ pub mod join {
     pub const SERVERS: usize = 60;
     pub const WINDOW: usize = 61;
     pub const OPERATIONS: usize = 63;
-    pub const LEN: usize = 67;
+    pub const PROGRAM: usize = 67;
+    pub const LEN: usize = 75;
     /// Only of a worker that is behind more than two switches.
-    pub const THIRD_SWITCH: usize = 67;
-    pub const FOURTH_SWITCH: usize = 71;
-    pub const LONG: usize = 75;
+    pub const THIRD_SWITCH: usize = 75;
+    pub const FOURTH_SWITCH: usize = 79;
+    pub const LONG: usize = 83;
 }
 
 /// Offsets of a welcome.

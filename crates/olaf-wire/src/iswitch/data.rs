@@ -8,7 +8,7 @@ use crate::packet::{Refusal, array_at};
 
 /// Bytes of a float.
 const FLOAT: usize = 4;
-const _: () = assert!(VERSION == 2, "a Seg has no version: a join of another version is refused");
+const _: () = assert!(VERSION == 3, "a Seg has no version: a join of another version is refused");
 
 /// The 8 bytes before the floats. Every value of 8 bytes is a Seg.
 ///

@@ -17,5 +17,5 @@ pub use offsets::{
     SEG,
 };
 pub use reading::{generation_of, job_of, join_of_another_version};
-pub use values::{Ack, Admission, Control, Halt, Join, Leave, Packets};
+pub use values::{Ack, Admission, Control, Halt, Join, Leave, Packets, program_of};
 pub use verbs::{Action, Outcome, Sender};

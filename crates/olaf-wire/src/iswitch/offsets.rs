@@ -4,7 +4,7 @@
 //! data     0 seg   8 floats ..
 //! control  0 action   1 generation   2 code   3 what   4 value ..
 //! join     2 version   3 sender   4 job   8 session   12 rank   16 workers   20 contributors
-//!          24 packet floats   28 operations   32 sent at (us)   36 end, or nonce   40 end
+//!          24 packet floats   28 operations   32 program   36 end, or nonce   40 end
 //! leave    4 job   8 session   12 end
 //! reset    4 end
 //! set h    4 h   8 end
@@ -45,7 +45,7 @@ pub const MAX_WORKERS_OF_NUMBERED: u32 = 1 << 10;
 /// Any rank, no worker, or no number.
 pub const ANY: u32 = u32::MAX;
 /// The version of the Values.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 pub(super) const GENERATION_SHIFT: u32 = 56;
 pub(super) const LAST_SHIFT: u32 = 55;
@@ -71,7 +71,7 @@ pub mod join {
     pub const CONTRIBUTORS: usize = 20;
     pub const PACKET_FLOATS: usize = 24;
     pub const OPERATIONS: usize = 28;
-    pub const SENT_AT_US: usize = 32;
+    pub const PROGRAM: usize = 32;
     pub const LEN: usize = 36;
     pub const NONCE: usize = 36;
     pub const LEN_WITH_NONCE: usize = 40;

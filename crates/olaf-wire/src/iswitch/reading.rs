@@ -142,7 +142,7 @@ impl Value<'_> {
             contributors: self.u32(join::CONTRIBUTORS),
             packet_floats: self.u32(join::PACKET_FLOATS),
             operations: self.u32(join::OPERATIONS),
-            sent_at_us: self.u32(join::SENT_AT_US),
+            program: self.u32(join::PROGRAM),
             nonce: self.nonce(join::NONCE),
         };
         if !(1..=MAX_WORKERS).contains(&message.workers) {

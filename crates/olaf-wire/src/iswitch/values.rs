@@ -26,10 +26,19 @@ pub struct Join {
     /// The count of operations that the sender's program has begun in the job, up to the end of that generation
     /// ([`operations_after`](crate::operations_after)); [`ANY`](super::ANY): it was in none.
     pub operations: u32,
-    /// When the sender sent it, microseconds of its own clock, which wraps.
-    pub sent_at_us: u32,
+    /// The program that the sender is a worker of ([`program_of`]); 0: not said. It is in a place that the hardware does
+    /// not read: the hardware sums whoever joins, and takes no part in the question whose job it is.
+    pub program: u32,
     /// The number of the newest answer, which proves the sender's address; 0: none yet.
     pub nonce: u32,
+}
+
+/// The 32 bits that a join of iSwitch has for a program of 64; 0 where none is said.
+#[must_use]
+pub const fn program_of(program: u64) -> u32 {
+    let folded = (program >> 32) as u32 ^ program as u32;
+    // Halves that are the same still name a program.
+    if folded == 0 && program != 0 { 1 } else { folded }
 }
 
 /// "Leave the training job".

@@ -73,12 +73,26 @@ pub enum Outcome {
     Refused = 4,
     /// The message has another version.
     OtherVersion = 5,
+    /// As [`WelcomeCode::OtherProgram`].
+    OtherProgram = 6,
+    /// As [`WelcomeCode::RankTaken`].
+    RankTaken = 7,
+    /// As [`WelcomeCode::Contested`].
+    Contested = 8,
 }
 
 impl Outcome {
     /// Every outcome.
-    pub const EACH: [Self; 5] =
-        [Self::Success, Self::Waiting, Self::Full, Self::Refused, Self::OtherVersion];
+    pub const EACH: [Self; 8] = [
+        Self::Success,
+        Self::Waiting,
+        Self::Full,
+        Self::Refused,
+        Self::OtherVersion,
+        Self::OtherProgram,
+        Self::RankTaken,
+        Self::Contested,
+    ];
 
     pub(super) fn from_byte(byte: u8) -> Option<Self> {
         Self::EACH.into_iter().find(|outcome| *outcome as u8 == byte)
@@ -93,6 +107,9 @@ impl Outcome {
             Self::Full => "full",
             Self::Refused => "refused",
             Self::OtherVersion => "other_version",
+            Self::OtherProgram => "other_program",
+            Self::RankTaken => "rank_taken",
+            Self::Contested => "contested",
         }
     }
 
@@ -105,6 +122,24 @@ impl Outcome {
             Self::Full => WelcomeCode::Full,
             Self::Refused => WelcomeCode::Refused,
             Self::OtherVersion => WelcomeCode::OtherVersion,
+            Self::OtherProgram => WelcomeCode::OtherProgram,
+            Self::RankTaken => WelcomeCode::RankTaken,
+            Self::Contested => WelcomeCode::Contested,
+        }
+    }
+
+    /// What the answer to a join says, of the same in the words that all summing protocols share.
+    #[must_use]
+    pub const fn from_code(code: WelcomeCode) -> Self {
+        match code {
+            WelcomeCode::Welcome => Self::Success,
+            WelcomeCode::Waiting => Self::Waiting,
+            WelcomeCode::Full => Self::Full,
+            WelcomeCode::Refused => Self::Refused,
+            WelcomeCode::OtherVersion => Self::OtherVersion,
+            WelcomeCode::OtherProgram => Self::OtherProgram,
+            WelcomeCode::RankTaken => Self::RankTaken,
+            WelcomeCode::Contested => Self::Contested,
         }
     }
 }

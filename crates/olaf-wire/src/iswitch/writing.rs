@@ -62,7 +62,7 @@ impl Join {
         writer.put(join::CONTRIBUTORS, self.contributors.to_be_bytes());
         writer.put(join::PACKET_FLOATS, self.packet_floats.to_be_bytes());
         writer.put(join::OPERATIONS, self.operations.to_be_bytes());
-        writer.put(join::SENT_AT_US, self.sent_at_us.to_be_bytes());
+        writer.put(join::PROGRAM, self.program.to_be_bytes());
         if self.nonce == 0 {
             return join::LEN;
         }

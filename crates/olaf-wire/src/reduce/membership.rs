@@ -27,6 +27,8 @@ pub struct Join {
     /// The count of operations that the sender's program has begun in the job and that begin in no later generation
     /// again ([`operations_after`](crate::operations_after)). 0 where the address names no generation.
     pub operation: u32,
+    /// The program that the sender is a worker of, the same at all its workers and at no other program's; 0: not said.
+    pub program: u64,
 }
 
 impl Join {
@@ -47,6 +49,7 @@ impl Join {
             sent_at_us: packet.u32(common::SENT_AT_US),
             nonce: packet.u32(join::NONCE),
             operation: packet.u32(common::OPERATION),
+            program: packet.u64(join::PROGRAM),
         };
         if message.workers > MAX_RANKS {
             return Err(Refusal::BadField("workers"));
@@ -72,6 +75,7 @@ impl Join {
         writer.put(common::SENT_AT_US, self.sent_at_us.to_be_bytes());
         writer.put(join::NONCE, self.nonce.to_be_bytes());
         writer.put(common::OPERATION, self.operation.to_be_bytes());
+        writer.put(join::PROGRAM, self.program.to_be_bytes());
         HEADER
     }
 }
@@ -90,12 +94,27 @@ pub enum WelcomeCode {
     Refused = 4,
     /// The join has another version of the format. The version of this welcome is the switch's.
     OtherVersion = 5,
+    /// The job belongs to workers of another program, and one of them lives.
+    OtherProgram = 6,
+    /// A worker that lives has the rank that the sender asks for.
+    RankTaken = 7,
+    /// Two live workers that name no program ask for one rank of a job that has just begun, or begins: nobody can say
+    /// which of them belong together, so all are turned away.
+    Contested = 8,
 }
 
 impl WelcomeCode {
     /// Every code.
-    pub const EACH: [Self; 5] =
-        [Self::Welcome, Self::Waiting, Self::Full, Self::Refused, Self::OtherVersion];
+    pub const EACH: [Self; 8] = [
+        Self::Welcome,
+        Self::Waiting,
+        Self::Full,
+        Self::Refused,
+        Self::OtherVersion,
+        Self::OtherProgram,
+        Self::RankTaken,
+        Self::Contested,
+    ];
 
     fn from_byte(byte: u8) -> Option<Self> {
         Self::EACH.into_iter().find(|code| *code as u8 == byte)
@@ -110,6 +129,9 @@ impl WelcomeCode {
             Self::Full => "full",
             Self::Refused => "refused",
             Self::OtherVersion => "other_version",
+            Self::OtherProgram => "other_program",
+            Self::RankTaken => "rank_taken",
+            Self::Contested => "contested",
         }
     }
 

@@ -8,7 +8,7 @@
 //!               60 reserved   62 lane type   63 operator   64 words ..   64 + 8 words: lanes ..
 //! ask, want     32 mask   48 holds
 //! join          28 nonce   32 workers   36 contributors   40 deadline (us)   44 block bytes
-//!               48 datagram bytes
+//!               48 datagram bytes   56 program
 //! welcome       28 nonce   32 workers   36 here   40 slots   44 block bytes   48 cores   62 code
 //! leave         (no further fields)
 //! closed        44 culprit   62 reason
@@ -25,7 +25,7 @@
 /// First bytes of every datagram of `reduce`.
 pub const MAGIC: [u8; 4] = *b"OLFR";
 /// Version of the format this crate reads and writes.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// Bytes of every header: a cache line, so that the lanes of a complete sum start at one.
 pub const HEADER: usize = 64;
 
@@ -75,6 +75,7 @@ pub mod join {
     pub const DEADLINE_US: usize = 40;
     pub const BLOCK_BYTES: usize = 44;
     pub const DATAGRAM_BYTES: usize = 48;
+    pub const PROGRAM: usize = 56;
 }
 
 /// The answer to a join.

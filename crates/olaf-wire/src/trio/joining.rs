@@ -2,7 +2,7 @@
 //! workers.
 
 use super::offsets::{ANY, MAX_GRADIENTS, header};
-use super::packet::{Fields, Kind, TrioPacket, emit, emit_nonce};
+use super::packet::{Fields, Kind, TrioPacket, emit, emit_more, emit_nonce, halves};
 use crate::ids::Session;
 use crate::packet::Refusal;
 use crate::reduce::{Reason, WelcomeCode};
@@ -35,6 +35,8 @@ pub struct Hello {
     pub sent_at_us: u32,
     /// The number of the newest welcome, which proves the sender's address; 0: none yet.
     pub nonce: u32,
+    /// The program that the sender is a worker of, the same at all its workers and at no other program's; 0: not said.
+    pub program: u64,
 }
 
 impl Hello {
@@ -57,6 +59,7 @@ impl Hello {
             window: packet.narrow(4, "window")?,
             sent_at_us: packet.word(5),
             nonce: packet.nonce()?,
+            program: packet.program()?,
         };
         if hello.workers == 0 || hello.sources > hello.workers {
             return Err(Refusal::BadField("workers"));
@@ -94,7 +97,11 @@ impl Hello {
             self.sent_at_us,
         ];
         let len = emit(buf, Kind::Hello, &fields, words);
-        emit_nonce(buf, len, self.nonce)
+        if self.program == 0 {
+            return emit_nonce(buf, len, self.nonce);
+        }
+        let [first, second] = halves(self.program);
+        emit_more(buf, len, [self.nonce, first, second])
     }
 }
 

@@ -8,7 +8,7 @@
 //!            2 hello   3 welcome   4 ask   5 want   6 closed   7 leave   8 straggler   9 gone
 //!
 //! hello      1 term   8 newest generation   12 session   16 workers   20 gradients of a block
-//!            24 time-out (ms)   28 window   32 sent at (us)   36 end, or nonce
+//!            24 time-out (ms)   28 window   32 sent at (us)   36 end, or nonce   40 end, or program   48 end
 //! welcome    1 term   8 first generation    12 session   16 code   20 gradients of a block
 //!            24 workers that are here   28 window   32 newest generation   36 sent at (us)
 //!            40 end, or nonce
@@ -74,4 +74,8 @@ pub mod words {
     pub const LEAVE: usize = 1;
     pub const STRAGGLER: usize = 2;
     pub const GONE: usize = 2;
+    /// Behind those of a hello and of a welcome.
+    pub const NONCE: usize = 1;
+    /// Behind those of a hello.
+    pub const NONCE_AND_PROGRAM: usize = 3;
 }

@@ -68,9 +68,13 @@ impl Kind {
         })
     }
 
-    /// Returns true if one word more is a nonce.
-    const fn may_have_a_nonce(self) -> bool {
-        matches!(self, Self::Hello | Self::Welcome)
+    /// Returns true if that many words more have a meaning: a nonce, and in a hello a nonce and a program.
+    const fn may_have(self, more: usize) -> bool {
+        match self {
+            Self::Hello => more == words::NONCE || more == words::NONCE_AND_PROGRAM,
+            Self::Welcome => more == words::NONCE,
+            _ => false,
+        }
     }
 }
 
@@ -111,7 +115,10 @@ impl<'a> TrioPacket<'a> {
             Some(_) if packet.flags() != 0 => {
                 return Err(Refusal::UnknownFlags(packet.flags().into()));
             }
-            Some(words) if usize::from(count) == words + 1 && kind.may_have_a_nonce() => {}
+            Some(words)
+                if usize::from(count)
+                    .checked_sub(words)
+                    .is_some_and(|more| kind.may_have(more)) => {}
             Some(words) if usize::from(count) != words => {
                 return Err(Refusal::BadField("grad_cnt"));
             }
@@ -196,8 +203,20 @@ impl<'a> TrioPacket<'a> {
         if self.words.len() <= at * WORD {
             return Ok(0);
         }
-        // A nonce of 0 is left out.
-        Some(self.word(at)).filter(|nonce| *nonce != 0).ok_or(Refusal::BadField("nonce"))
+        // A nonce of 0 is left out, where no program follows.
+        let has_more = self.words.len() > (at + words::NONCE) * WORD;
+        let nonce = self.word(at);
+        if nonce != 0 || has_more { Ok(nonce) } else { Err(Refusal::BadField("nonce")) }
+    }
+
+    /// The program behind the nonce; 0: there is none.
+    pub(super) fn program(&self) -> Result<u64, Refusal> {
+        let at = self.kind.words().unwrap_or_default() + words::NONCE;
+        if self.words.len() <= at * WORD {
+            return Ok(0);
+        }
+        // A program of 0 is left out.
+        Some(self.long(at)).filter(|program| *program != 0).ok_or(Refusal::BadField("program"))
     }
 
     /// Two words.
@@ -269,14 +288,18 @@ pub(super) fn emit<const N: usize>(
 
 /// Writes a nonce, where there is one, behind a message that has been written; the bytes of both.
 pub(super) fn emit_nonce(buf: &mut [u8], len: usize, nonce: u32) -> usize {
-    if nonce == 0 {
-        return len;
-    }
-    let count = u16::try_from((len - HEADER) / WORD + 1).unwrap_or(u16::MAX);
+    if nonce == 0 { len } else { emit_more(buf, len, [nonce]) }
+}
+
+/// Writes words behind a message that has been written; the bytes of both.
+pub(super) fn emit_more<const N: usize>(buf: &mut [u8], len: usize, words: [u32; N]) -> usize {
+    let count = u16::try_from((len - HEADER) / WORD + N).unwrap_or(u16::MAX);
     let mut writer = Writer(buf);
     writer.put(header::GRAD_CNT, count.to_be_bytes());
-    writer.put(len, nonce.to_be_bytes());
-    len + WORD
+    for (at, word) in words.into_iter().enumerate() {
+        writer.put(len + at * WORD, word.to_be_bytes());
+    }
+    len + N * WORD
 }
 
 /// The two words of a long one.

@@ -193,6 +193,7 @@ fn join() -> Join {
         window: 200,
         nonce: 0,
         operations: 9,
+        program: 0,
     }
 }
 
@@ -234,8 +235,8 @@ fn a_join_of_another_version_is_answered_in_this_one() {
     // What a worker of another version makes of the answer.
     let mut told = written(|buf| answer.emit(buf));
     assert_eq!(other_version_of(&told, 0x102, session), None, "it is of this version");
-    told[9] = 3;
-    assert_eq!(other_version_of(&told, 0x102, session), Some(3));
+    told[9] = 4;
+    assert_eq!(other_version_of(&told, 0x102, session), Some(4));
     assert_eq!(other_version_of(&told, 0x101, session), None);
     assert_eq!(other_version_of(&told, 0x102, Session(1)), None, "it is another one's");
     for cut in 0..told.len() {

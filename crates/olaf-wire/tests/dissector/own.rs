@@ -273,6 +273,7 @@ fn reduce_fields(kind: ReduceKind) -> Vec<Field> {
             u32("block_bytes", join::BLOCK_BYTES),
             u32("datagram_bytes", join::DATAGRAM_BYTES),
             u32("nonce", join::NONCE),
+            u64("program", join::PROGRAM),
         ],
         ReduceKind::Welcome => vec![
             u32("nonce", welcome::NONCE),

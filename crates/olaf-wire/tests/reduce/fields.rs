@@ -156,6 +156,7 @@ fn a_membership_that_cannot_be_is_refused_by_the_name_of_its_field() {
         sent_at_us: 0,
         nonce: 0,
         operation: 0,
+        program: 0,
     });
     refused(&a_join, join::WORKERS, &too_many, "workers");
     refused(&a_join, join::CONTRIBUTORS, &[0; 4], "contributors");
@@ -164,7 +165,7 @@ fn a_membership_that_cannot_be_is_refused_by_the_name_of_its_field() {
     refused(&good, welcome::WORKERS, &too_many, "workers");
     refused(&good, welcome::HERE, &too_many, "here");
     refused(&good, welcome::CODE, &[0], "code");
-    refused(&good, welcome::CODE, &[6], "code");
+    refused(&good, welcome::CODE, &[9], "code");
     // A generation needs these numbers; an answer that begins none need not know them.
     for (at, name) in [
         (welcome::WORKERS, "workers"),
@@ -204,7 +205,7 @@ fn other_versions_kinds_and_flags_are_refused_by_name() {
     for (message, at, value, refusal) in [
         (&piece, 0, b'X', Refusal::NotOurs),
         (&piece, 3, b'F', Refusal::NotOurs),
-        (&piece, common::VERSION, 1, Refusal::WrongVersion { have: 1, speaks: 2 }),
+        (&piece, common::VERSION, 1, Refusal::WrongVersion { have: 1, speaks: 3 }),
         (&piece, common::KIND, 0, Refusal::UnknownKind(0)),
         (&piece, common::KIND, 9, Refusal::UnknownKind(9)),
         (&piece, common::FLAGS, 1, Refusal::UnknownFlags(0x100)),
@@ -227,6 +228,7 @@ fn a_join_of_another_version_tells_its_sender() {
         sent_at_us: 0,
         nonce: 0,
         operation: 0,
+        program: 0,
     };
     let mut bytes = Message::Join(join).written();
     assert_eq!(join_of_another_version(&bytes), None);

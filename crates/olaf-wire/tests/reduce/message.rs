@@ -158,12 +158,13 @@ pub(crate) fn wants() -> impl Strategy<Value = Message> {
 }
 
 pub(crate) fn joins() -> impl Strategy<Value = Message> {
-    (address(ranks_and_all()), 0..=MAX_RANKS, 1u32.., any::<[u32; 5]>()).prop_map(
+    (address(ranks_and_all()), 0..=MAX_RANKS, 1u32.., any::<[u32; 5]>(), any::<u64>()).prop_map(
         |(
             address,
             workers,
             contributors,
             [deadline_us, block_bytes, datagram_bytes, sent_at_us, nonce],
+            program,
         )| {
             Message::Join(Join {
                 address,
@@ -175,6 +176,7 @@ pub(crate) fn joins() -> impl Strategy<Value = Message> {
                 sent_at_us,
                 nonce,
                 operation: 0,
+                program,
             })
         },
     )

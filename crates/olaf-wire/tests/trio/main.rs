@@ -79,6 +79,7 @@ fn hello() -> Hello {
         window: 4096,
         sent_at_us: 1,
         nonce: 0,
+        program: 0,
     }
 }
 
@@ -128,9 +129,10 @@ fn blocks() -> impl Strategy<Value = Message> {
 
 fn messages() -> impl Strategy<Value = Message> {
     let hellos =
-        (any::<(u8, u32, u8, u16, u32, u16, u32, u32)>(), 1u8.., 1..=MAX_GRADIENTS, 1u16..)
+        (any::<(u8, u32, u8, u16, u32, u16, u32, u32, u64)>(), 1u8.., 1..=MAX_GRADIENTS, 1u16..)
             .prop_map(|(of_hello, workers, g, w)| {
-                let (job, term, source, newest, session, timeout_ms, sent_at_us, nonce) = of_hello;
+                let (job, term, source, newest, session, timeout_ms, sent_at_us, nonce, program) =
+                    of_hello;
                 Message::Hello(Hello {
                     job,
                     term,
@@ -144,6 +146,7 @@ fn messages() -> impl Strategy<Value = Message> {
                     window: w,
                     sent_at_us,
                     nonce,
+                    program,
                 })
             });
     let welcomes = (
@@ -382,4 +385,23 @@ fn the_largest_block_is_read() {
     let bytes = message.written();
     assert_eq!(bytes.len(), datagram_len(MAX_GRADIENTS.into()));
     assert_eq!(Message::read(&bytes), Ok(message));
+}
+
+#[test]
+fn a_program_is_behind_a_nonce_and_is_never_0() {
+    let written = |hello: Hello| {
+        let mut buf = [0xff; 64];
+        let len = hello.emit(&mut buf);
+        buf[..len].to_vec()
+    };
+    let read =
+        |bytes: &[u8]| TrioPacket::new_checked(bytes).and_then(|packet| Hello::parse(&packet));
+    for (nonce, program, len) in [(0, 0, 36), (7, 0, 40), (0, 5, 48), (7, 5, 48)] {
+        let hello = Hello { nonce, program, ..hello() };
+        let bytes = written(hello);
+        assert_eq!((bytes.len(), read(&bytes)), (len, Ok(hello)));
+    }
+    let mut zero = written(Hello { nonce: 7, program: 5, ..hello() });
+    zero[40..48].fill(0);
+    assert_eq!(read(&zero), Err(Refusal::BadField("program")));
 }

@@ -101,6 +101,7 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 window: u16_of(message, "window"),
                 nonce: u32_of(message, "nonce"),
                 operations: u32_of(message, "operations"),
+                program: u64_of(message, "program"),
             };
             (join.emit(&mut buf), packet.and_then(|packet| Join::parse(&packet)) == Ok(join))
         }

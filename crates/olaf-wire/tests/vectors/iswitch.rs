@@ -53,7 +53,7 @@ fn control(message: &Value) -> Control {
             contributors: u32_of("contributors"),
             packet_floats: u32_of("packet_floats"),
             operations: u32_of("operations"),
-            sent_at_us: u32_of("sent_at_us"),
+            program: u32_of("program"),
             nonce: message.get("nonce").map_or(0, |_| u32_of("nonce")),
         }),
         "leave" => Control::Leave(Leave {

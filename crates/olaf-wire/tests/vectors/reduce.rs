@@ -148,6 +148,7 @@ fn membership(
                 sent_at_us: u32_of("sent_at_us"),
                 nonce: u32_of("nonce"),
                 operation: u32_of("operation"),
+                program: u64_of(message, "program"),
             };
             (join.emit(buf), packet.and_then(|packet| Join::parse(&packet)) == Ok(join))
         }

@@ -79,6 +79,7 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 window: of(m, "window"),
                 sent_at_us: of(m, "sent_at_us"),
                 nonce: m.get("nonce").map_or(0, |_| of(m, "nonce")),
+                program: m.get("program").map_or(0, |_| of(m, "program")),
             },
             Hello
         ),

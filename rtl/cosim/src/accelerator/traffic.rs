@@ -171,7 +171,8 @@ impl Traffic {
             contributors: if is_switch { chance.u32(1..=self.workers) } else { 1 },
             packet_floats: chance.u32(self.limits.longest as u32 / 2..=self.limits.longest as u32),
             operations: if gives_up { 3 } else { ANY },
-            sent_at_us: chance.u32(..),
+            // The hardware sums whoever joins.
+            program: 0,
             nonce: number(chance, view, port),
         };
         written(&Control::Join(message))

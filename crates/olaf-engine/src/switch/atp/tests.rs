@@ -58,6 +58,7 @@ fn join(session: u32, rank: u32) -> Join {
         window: 200,
         nonce: 0,
         operations: ANY,
+        program: 0,
     }
 }
 
@@ -564,7 +565,7 @@ fn a_worker_of_another_version_is_told_so_and_one_above_is_not() {
     let len = join(100, 0).emit(&mut buf);
     buf[9] = 1;
     let refused =
-        Verdict::Drop(DropReason::Malformed(Refusal::WrongVersion { have: 1, speaks: 2 }));
+        Verdict::Drop(DropReason::Malformed(Refusal::WrongVersion { have: 1, speaks: 3 }));
     assert_eq!(trace.recv_above(&buf[..len]), refused);
     assert_eq!(trace.leaves(PortId::DOWNLINK), []);
     assert_eq!(trace.recv_below(worker(3), &buf[..len]), refused);

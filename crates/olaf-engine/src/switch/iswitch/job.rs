@@ -5,7 +5,7 @@ use super::vectors::Vectors;
 use crate::blocks::ByIndex;
 use crate::ids::{JobId, PeerId, Session};
 use crate::party::{Draws, Moved};
-use crate::sums::{self, Held, Lobby, Patience, Presence, Upward, operations};
+use crate::sums::{self, Held, Lobby, Owner, Patience, Presence, Upward, operations};
 use crate::time::Instant;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -116,6 +116,7 @@ impl Generation {
 pub(super) struct Job {
     /// Workers of the whole job.
     pub(super) workers: u32,
+    pub(super) owner: Owner,
     pub(super) lobby: Lobby<Wish>,
     /// The newest generation, open or closed.
     pub(super) current: Option<Generation>,
@@ -134,9 +135,9 @@ impl Job {
         self.current.as_mut().map(|current| Here { id, current })
     }
 
-    pub(super) fn new(workers: u32, session: Session) -> Self {
+    pub(super) fn new(workers: u32, owner: Owner, session: Session) -> Self {
         let upward = Upward::new(session);
-        Self { workers, lobby: Lobby::default(), current: None, upward }
+        Self { workers, owner, lobby: Lobby::default(), current: None, upward }
     }
 
     /// The members of the newest generation, as far as their lives go.
@@ -153,6 +154,34 @@ impl Job {
     pub(super) fn held(&self, id: JobId, now: Instant, patience: Patience) -> Held<JobId> {
         let members = self.current.as_ref().map(|_| self.members());
         self.lobby.held(id, now, patience, members)
+    }
+
+    /// When another worker that has that rank in the generation under way was last heard; none: nobody has it, or the one
+    /// that has it is gone.
+    pub(super) fn holder(
+        &self,
+        now: Instant,
+        (session, peer): (Session, PeerId),
+        wanted: Option<u32>,
+        patience: Patience,
+    ) -> Option<Instant> {
+        let wanted = wanted?;
+        let open = self.current.as_ref().filter(|current| current.end.is_none())?;
+        let mut others = open.members.iter().filter(|one| one.session != session);
+        let holder = others.find(|one| one.rank == wanted && one.sender == Sender::Worker)?;
+        let lives =
+            holder.peer != peer && !holder.has_left && !patience.is_silent(now, holder.heard);
+        lives.then_some(holder.heard)
+    }
+
+    /// Returns true if the next generation begins now with the workers in the lobby.
+    pub(super) fn may_begin(&mut self, now: Instant, patience: Patience) -> bool {
+        let is_complete = self.lobby.contributors() == self.workers;
+        if self.workers == 1 {
+            // It waits for nobody whom it could take for its own.
+            return is_complete;
+        }
+        self.owner.may_begin(now, is_complete, |heard| patience.is_silent(now, heard))
     }
 
     /// Returns true if a generation is under way.

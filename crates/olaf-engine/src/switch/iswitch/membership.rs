@@ -45,6 +45,8 @@ impl Switch {
             Entry::TooOften => return Verdict::Drop(DropReason::TooOften),
             Entry::Refused => return self.turn_away(now, from, join, Outcome::Refused),
             Entry::Full => return self.turn_away(now, from, join, Outcome::Full),
+            Entry::Contested => return self.turn_away(now, from, join, Outcome::Contested),
+            Entry::OtherProgram => return self.meet_stranger(now, from, join),
             Entry::Come { evicted, .. } => {
                 if let Some(evicted) = evicted {
                     self.evict(evicted);
@@ -61,7 +63,12 @@ impl Switch {
                 self.welcome(now, join.job, Some(join.session));
                 Verdict::Absorb
             }
-            outcome => self.turn_away(now, from, join, outcome),
+            outcome => {
+                if outcome == Outcome::Contested {
+                    self.end_contest(now, join.job);
+                }
+                self.turn_away(now, from, join, outcome)
+            }
         }
     }
 
@@ -69,10 +76,42 @@ impl Switch {
     fn fit(&self, now: Instant, join: &Join) -> Fit {
         match self.jobs.get(&join.job) {
             None => Fit::New,
-            Some(job) if job.workers != join.workers => {
-                Fit::Contradicts { is_deserted: job.is_deserted(now, self.patience) }
+            Some(job) => {
+                let contradicts = job.workers != join.workers;
+                let is_deserted = job.is_deserted(now, self.patience);
+                job.owner.fit(now, join.program.into(), contradicts, is_deserted)
             }
-            Some(_) => Fit::Agrees,
+        }
+    }
+
+    /// The job belongs to another program.
+    fn meet_stranger(&mut self, now: Instant, from: Source, join: &Join) -> Verdict {
+        let job = self.jobs.get_mut(&join.job).expect("the door has seen its workers");
+        let heard = job.lobby.last_heard(job.members());
+        let code = job.owner.meet_stranger(now, join.session, heard);
+        let outcome = Outcome::from_code(code);
+        if code.is_refusal() {
+            return self.turn_away(now, from, join, outcome);
+        }
+        self.answer_join(now, from.peer, join, outcome, 0);
+        Verdict::Absorb
+    }
+
+    /// Turns all workers of a job away: nobody can say which of them belong together.
+    fn end_contest(&mut self, now: Instant, id: JobId) {
+        self.refuse_lobby(now, id, Outcome::Contested);
+        self.close(now, id, Reason::Refused, ANY);
+    }
+
+    /// Turns away the workers that wait for the next generation.
+    pub(super) fn refuse_lobby(&mut self, now: Instant, id: JobId, outcome: Outcome) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        for (session, candidate) in job.lobby.take() {
+            let admission = Admission { member: ANY, rank: ANY, session, ..Admission::default() };
+            let admission = Some(admission);
+            let (action, sent_at_us) = (Action::Join, 0);
+            let ack = Ack { generation: 0, action, outcome, sent_at_us, index: 0, admission };
+            self.out.tell(now, candidate.peer, Control::Ack(ack));
         }
     }
 
@@ -88,9 +127,22 @@ impl Switch {
     fn admit(&mut self, now: Instant, peer: PeerId, join: &Join) -> Outcome {
         if !self.jobs.contains_key(&join.job) {
             self.next_session = self.next_session.wrapping_add(1).max(1);
-            self.jobs.insert(join.job, Job::new(join.workers, Session(self.next_session)));
+            let owner = self.door.owner(join.program.into());
+            self.jobs.insert(join.job, Job::new(join.workers, owner, Session(self.next_session)));
         }
+        let patience = self.patience;
         let job = self.jobs.get_mut(&join.job).expect("it was there or is now");
+        let has_rank = join.rank < job.workers && join.sender == Sender::Worker;
+        let wanted = has_rank.then_some(join.rank);
+        if job.is_deserted(now, patience) {
+            job.owner.begin_anew();
+        }
+        if let Some(heard) = job.holder(now, (join.session, peer), wanted, patience) {
+            let code = job.owner.meet_rival(now, join.session, heard);
+            if code.is_refusal() {
+                return Outcome::from_code(code);
+            }
+        }
         if let Some(current) = job.current.as_mut().filter(|current| current.end.is_none()) {
             let same = |member: &&mut super::job::Member| {
                 member.session == join.session && member.peer == peer
@@ -112,16 +164,14 @@ impl Switch {
         }
         let job = self.jobs.get_mut(&join.job).expect("closing forgets no job");
         job.lobby.retain_others(join.session, |other| other.peer != peer);
-        let has_rank = join.rank < job.workers && join.sender == Sender::Worker;
-        let wanted = has_rank.then_some(join.rank);
-        if job.lobby.is_wanted_by_another(join.session, wanted) {
-            // Until the other one is silent.
-            return Outcome::Waiting;
+        if let Some(heard) = job.lobby.rival(join.session, wanted) {
+            return Outcome::from_code(job.owner.meet_rival(now, join.session, heard));
         }
         let here = contributors(job.lobby.others(join.session));
         if here.saturating_add(join.contributors) > job.workers {
             // The generation would begin with more workers than the job has.
-            return Outcome::Full;
+            let heard = job.lobby.oldest_heard(join.session);
+            return Outcome::from_code(job.owner.meet_surplus(now, join.session, heard));
         }
         let member = match job.lobby.get(join.session) {
             Some(known) => known.wish.member,
@@ -173,7 +223,7 @@ impl Switch {
             generation: 0,
             action: Action::Join,
             outcome,
-            sent_at_us: join.sent_at_us,
+            sent_at_us: 0,
             index: 0,
             admission: Some(admission),
         };
@@ -183,10 +233,12 @@ impl Switch {
     /// Begins the next generation, or asks the switch above for it, where all that belong to it are here.
     pub(super) fn lobby_changed(&mut self, now: Instant, id: JobId) {
         let has_above = self.out.above().is_some();
-        let Some(job) = self.jobs.get(&id).filter(|job| !job.is_open()) else { return };
+        let patience = self.patience;
+        let Some(job) = self.jobs.get_mut(&id).filter(|job| !job.is_open()) else { return };
         if has_above {
-            self.join_above(now, id);
-        } else if job.lobby.contributors() == job.workers {
+            return self.join_above(now, id);
+        }
+        if job.may_begin(now, patience) {
             self.begin(now, id, None);
         }
     }
@@ -198,6 +250,7 @@ impl Switch {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let floats = job.lobby.values().map(|candidate| candidate.wish.packet_floats).min();
         let mut packet_floats = floats.unwrap_or(1);
+        job.owner.begins(now);
         let mut operations = job.operations().unwrap_or(0);
         let members = job.seat();
         if members.is_empty() {

@@ -43,6 +43,7 @@ use crate::report::{self, Report};
 use crate::sums::{Door, HEARTBEAT, Patience};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
+use core::time::Duration;
 use counters::Counters;
 use job::{Job, Member};
 use olaf_wire::iswitch::offsets::ack::LEN_OF_JOIN;
@@ -113,6 +114,11 @@ impl Switch {
         self.door.demand_proofs(&mut chance);
         // Generations begin with the same number, and every worker is told of its generation.
         self.next_session = self.next_session.wrapping_add(chance());
+    }
+
+    /// Two programs may start with one job number: see [`Door::expect_strangers`](crate::sums::Door::expect_strangers).
+    pub const fn expect_strangers(&mut self, settle: Duration) {
+        self.door.expect_strangers(settle);
     }
 
     /// Passes regular traffic from that peer on to another one, over the link up.

@@ -36,7 +36,7 @@ impl Switch {
             contributors,
             packet_floats: floats.unwrap_or(1).min(self.uplink_floats),
             operations: operations.unwrap_or(ANY),
-            sent_at_us: 0,
+            program: u32::try_from(job.owner.program()).unwrap_or(u32::MAX),
             nonce,
         };
         self.out.tell_above(now, Message::Control(Control::Join(join)));
@@ -157,6 +157,9 @@ impl Switch {
         let waits = ack.outcome == Outcome::Waiting && !job.is_open();
         if waits && job.upward.is_to_prove(admission.nonce) {
             return self.join_above(now, id);
+        }
+        if ack.outcome.of_join().is_refusal() && !job.is_open() {
+            return self.refuse_lobby(now, id, ack.outcome);
         }
         let known = job.current.as_ref().and_then(|current| current.above);
         if ack.outcome != Outcome::Success || job.is_open() || known == Some(ack.generation) {

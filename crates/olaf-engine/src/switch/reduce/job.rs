@@ -4,7 +4,7 @@ use super::generation::{Generation, Member};
 use crate::drop::DropReason;
 use crate::engine::Source;
 use crate::ids::{JobId, PeerId, Session};
-use crate::sums::{self, Dead, Held, Lobby, Patience, Presence, Upward, operations};
+use crate::sums::{self, Dead, Held, Lobby, Owner, Patience, Presence, Upward, operations};
 use crate::time::Instant;
 use alloc::vec::Vec;
 use olaf_wire::operations_after;
@@ -43,6 +43,7 @@ pub(super) struct Job {
     pub(super) fixed: u32,
     /// The deadline that its workers ask for; 0: the switch's own.
     pub(super) deadline_us: u32,
+    pub(super) owner: Owner,
     pub(super) lobby: Lobby<Wish>,
     /// The newest generation, open or closed.
     pub(super) current: Option<Generation>,
@@ -53,10 +54,11 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) fn new(fixed: u32, deadline_us: u32) -> Self {
+    pub(super) fn new(fixed: u32, deadline_us: u32, owner: Owner) -> Self {
         Self {
             fixed,
             deadline_us,
+            owner,
             lobby: Lobby::default(),
             current: None,
             previous: None,
@@ -172,6 +174,16 @@ impl Job {
         let mut expected = (0..current.members.len()).filter(|at| is_expected(*at));
         !self.lobby.is_empty()
             && expected.all(|at| self.lobby.get(current.members[at].session).is_some())
+    }
+
+    /// Returns true if the next generation begins now with the workers in the lobby.
+    pub(super) fn may_begin(&mut self, now: Instant, patience: Patience) -> bool {
+        let is_complete = self.is_complete(now, patience);
+        if self.fixed < 2 {
+            // Nobody waits for others whom he could take for his own.
+            return is_complete;
+        }
+        self.owner.may_begin(now, is_complete, |heard| patience.is_silent(now, heard))
     }
 
     /// Gives the workers of the lobby their ranks, and empties it. A worker keeps the rank that it

@@ -56,6 +56,10 @@ impl Switch {
             Entry::TooOften => return Verdict::Drop(DropReason::TooOften),
             Entry::Refused => return self.turn_away(now, from, &join, WelcomeCode::Refused),
             Entry::Full => return self.turn_away(now, from, &join, WelcomeCode::Full),
+            Entry::Contested => {
+                return self.turn_away(now, from, &join, WelcomeCode::Contested);
+            }
+            Entry::OtherProgram => return self.meet_stranger(now, from, &join),
             Entry::Come { tenant, evicted } => {
                 if let Some(evicted) = evicted {
                     self.evict(evicted);
@@ -68,7 +72,12 @@ impl Switch {
                 self.begin_if_complete(now, id);
                 Verdict::Absorb
             }
-            Err(code) if code.is_refusal() => self.turn_away(now, from, &join, code),
+            Err(code) if code.is_refusal() => {
+                if code == WelcomeCode::Contested {
+                    self.end_contest(now, id);
+                }
+                self.turn_away(now, from, &join, code)
+            }
             Err(code) => {
                 self.answer(now, from.peer, &join, code);
                 Verdict::Absorb
@@ -88,10 +97,57 @@ impl Switch {
         }
         match self.jobs.get(&join.address.job) {
             None => Fit::New,
-            Some(job) if job.contradicts(join.workers, join.deadline_us) => {
-                Fit::Contradicts { is_deserted: job.is_deserted(now, self.patience) }
+            Some(job) => {
+                let contradicts = job.contradicts(join.workers, join.deadline_us);
+                let is_deserted = job.is_deserted(now, self.patience);
+                job.owner.fit(now, join.program, contradicts, is_deserted)
             }
-            Some(_) => Fit::Agrees,
+        }
+    }
+
+    /// The job belongs to another program.
+    fn meet_stranger(&mut self, now: Instant, from: Source, join: &Join) -> Verdict {
+        let job = self.jobs.get_mut(&join.address.job);
+        let job = job.expect("the door has seen its workers");
+        let heard = job.lobby.last_heard(job.members());
+        match job.owner.meet_stranger(now, join.address.session, heard) {
+            code if code.is_refusal() => self.turn_away(now, from, join, code),
+            code => {
+                self.answer(now, from.peer, join, code);
+                Verdict::Absorb
+            }
+        }
+    }
+
+    /// Turns all workers of a job away: nobody can say which of them belong together.
+    fn end_contest(&mut self, now: Instant, id: JobId) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let lobby = job.lobby.take();
+        let open = job.current.as_ref().filter(|current| current.end.is_none());
+        let open = open.map(|current| (current.number, current.first_incomplete()));
+        for (session, candidate) in lobby {
+            let address = Address { job: id, generation: 0, rank: ALL, session };
+            let welcome = self.refusal(address, WelcomeCode::Contested, candidate.wish.sent_at_us);
+            self.out.tell(now, candidate.peer, Message::Welcome(welcome));
+        }
+        if let Some((number, operation)) = open {
+            let end = End { operation, reason: Reason::Refused, ..culprit_is(None, now) };
+            self.close(now, id, number, end);
+        }
+    }
+
+    fn refusal(&self, address: Address, code: WelcomeCode, sent_at_us: u32) -> Welcome {
+        Welcome {
+            address,
+            code,
+            operation: 0,
+            workers: 0,
+            here: 0,
+            slots: 0,
+            block_bytes: 0,
+            cores: self.config.cores,
+            sent_at_us,
+            nonce: 0,
         }
     }
 
@@ -115,10 +171,14 @@ impl Switch {
         let (wanted, wish) = (wanted_by(join), wish_of(join));
         let patience = self.patience;
         let job = self.jobs.entry(id);
-        let job = job.or_insert_with(|| Job::new(join.workers, join.deadline_us));
-        if job.fixed == 0 && job.is_deserted(now, patience) {
-            // Nobody is left who asked for another one.
-            job.deadline_us = join.deadline_us;
+        let owner = self.door.owner(join.program);
+        let job = job.or_insert_with(|| Job::new(join.workers, join.deadline_us, owner));
+        if job.is_deserted(now, patience) {
+            job.owner.begin_anew();
+            if job.fixed == 0 {
+                // Nobody is left who asked for another one.
+                job.deadline_us = join.deadline_us;
+            }
         }
         if job.fixed > 0 && wanted.is_some_and(|rank| rank >= job.fixed) {
             // No worker of the job has that rank.
@@ -141,7 +201,9 @@ impl Switch {
                 // All ranks have workers that live, and none of them is the one that it asks for.
                 (true, Replaced::Nobody) => return Err(WelcomeCode::Full),
                 // Its rank may be free when the other one falls silent.
-                (_, Replaced::StillAlive) => return Err(WelcomeCode::Waiting),
+                (_, Replaced::StillAlive(heard)) => {
+                    return Err(job.owner.meet_rival(now, session, heard));
+                }
                 (true, Replaced::Dead(rank)) => {
                     let operation = current.first_incomplete();
                     let culprit = Some(current.name(rank));
@@ -157,16 +219,16 @@ impl Switch {
         }
         let job = self.jobs.get_mut(&id).expect("it has just been there");
         job.lobby.prune(now, patience);
-        if job.lobby.is_wanted_by_another(session, wanted) {
-            // Until the other one is silent.
-            return Err(WelcomeCode::Waiting);
+        if let Some(heard) = job.lobby.rival(session, wanted) {
+            return Err(job.owner.meet_rival(now, session, heard));
         }
         let others = job.lobby.others(session);
         let most = if job.fixed > 0 { job.fixed } else { MAX_RANKS };
         let most = tenant.max_workers.map_or(most, |workers| workers.min(most));
         if contributors(others.clone()).saturating_add(join.contributors) > most {
             // The generation would begin with more workers than the job has, or than a bitmap can name.
-            return Err(WelcomeCode::Full);
+            let heard = job.lobby.oldest_heard(session);
+            return Err(job.owner.meet_surplus(now, session, heard));
         }
         let wishes =
             others.clone().map(|other| (other.wish.datagram_bytes, other.wish.block_bytes));
@@ -187,7 +249,7 @@ impl Switch {
             },
         };
         job.lobby.insert(session, candidate);
-        if self.out.above().is_none() && job.is_complete(now, patience) {
+        if self.out.above().is_none() && job.may_begin(now, patience) {
             return Ok(());
         }
         self.join_above(now, id);
@@ -256,7 +318,7 @@ impl Switch {
     pub(super) fn begin_if_complete(&mut self, now: Instant, id: JobId) {
         let patience = self.patience;
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        if self.out.above().is_none() && job.is_complete(now, patience) {
+        if self.out.above().is_none() && job.may_begin(now, patience) {
             self.begin(now, id, None);
         }
     }
@@ -264,6 +326,7 @@ impl Switch {
     /// Begins a generation of the workers in the lobby; in a lower switch that of the welcome.
     pub(super) fn begin(&mut self, now: Instant, id: JobId, from_above: Option<&Welcome>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.owner.begins(now);
         let operations = job.operations().unwrap_or(0);
         let seated = job.seat();
         let wishes = seated.iter().map(|(_, one)| (one.wish.datagram_bytes, one.wish.block_bytes));

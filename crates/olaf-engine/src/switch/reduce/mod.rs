@@ -35,6 +35,7 @@ use crate::report::{self, Report};
 use crate::sums::{Door, HEARTBEAT, Numbers, Patience};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
+use core::time::Duration;
 use counters::Counters;
 use job::Job;
 use olaf_wire::reduce::{
@@ -91,6 +92,11 @@ impl Switch {
     pub fn demand_proofs(&mut self, mut chance: Chance) {
         self.door.demand_proofs(&mut chance);
         self.numbers.draw(chance);
+    }
+
+    /// Two programs may start with one job number: see [`Door::expect_strangers`](crate::sums::Door::expect_strangers).
+    pub const fn expect_strangers(&mut self, settle: Duration) {
+        self.door.expect_strangers(settle);
     }
 
     /// Names the switch above, to which this one sends its sums; `datagram_bytes` is the longest

@@ -63,8 +63,8 @@ impl Switch {
 pub(super) enum Replaced {
     /// None.
     Nobody,
-    /// One that was heard lately.
-    StillAlive,
+    /// One that was heard lately, then.
+    StillAlive(Instant),
     /// One that is silent or has left.
     Dead(u32),
 }
@@ -94,7 +94,7 @@ impl Generation {
         match wanted {
             Some(wanted) => match ranks.find(|(rank, _)| self.stands_for(*rank, wanted)) {
                 Some((rank, member)) if is_dead(member) => Replaced::Dead(rank),
-                Some(_) => Replaced::StillAlive,
+                Some((_, member)) => Replaced::StillAlive(member.heard),
                 None => Replaced::Nobody,
             },
             None => {

@@ -255,6 +255,7 @@ impl Switch {
             sent_at_us: 0,
             nonce,
             operation: operation.filter(|_| generation.is_some()).unwrap_or(0),
+            program: job.owner.program(),
         };
         self.out.tell_above(now, Message::Join(join));
     }

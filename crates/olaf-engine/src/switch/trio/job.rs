@@ -2,7 +2,7 @@
 
 use crate::ids::{PeerId, Session};
 use crate::party::Draws;
-use crate::sums::{self, Held, Lobby, Patience, Presence, Upward};
+use crate::sums::{self, Held, Lobby, Owner, Patience, Presence, Upward};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -87,6 +87,7 @@ pub(super) struct Job {
     pub(super) workers: u8,
     /// The time-out of its blocks that was asked for first.
     pub(super) timeout_ms: u16,
+    pub(super) owner: Owner,
     pub(super) lobby: Lobby<Wish>,
     pub(super) term: Option<Term>,
     /// The newest generation that a piece came of.
@@ -95,15 +96,26 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) fn new(hello: &Hello, session: Session) -> Self {
+    pub(super) fn new(hello: &Hello, owner: Owner, session: Session) -> Self {
         Self {
             workers: hello.workers,
             timeout_ms: hello.timeout_ms,
+            owner,
             lobby: Lobby::default(),
             term: None,
             newest: None,
             upward: Upward::new(session),
         }
+    }
+
+    /// Returns true if the next term begins now with the workers in the lobby.
+    pub(super) fn may_begin(&mut self, now: Instant, patience: Patience) -> bool {
+        let is_complete = self.lobby.contributors() == u32::from(self.workers);
+        if self.workers == 1 {
+            // It waits for nobody whom it could take for its own.
+            return is_complete;
+        }
+        self.owner.may_begin(now, is_complete, |heard| patience.is_silent(now, heard))
     }
 
     /// The members of the newest term, as far as their lives go.

@@ -53,18 +53,26 @@ impl Switch {
             Entry::TooOften => return Ok(Verdict::Drop(DropReason::TooOften)),
             Entry::Refused => return Ok(self.turn_away(now, from, &hello, WelcomeCode::Refused)),
             Entry::Full => return Ok(self.turn_away(now, from, &hello, WelcomeCode::Full)),
+            Entry::Contested => {
+                return Ok(self.turn_away(now, from, &hello, WelcomeCode::Contested));
+            }
+            Entry::OtherProgram => return Ok(self.meet_stranger(now, from, &hello)),
             Entry::Come { evicted, .. } => {
                 if let Some(evicted) = evicted {
                     self.evict(evicted);
                 }
             }
         }
+        let owner = self.door.owner(hello.program);
         let next_session = &mut self.next_session;
         let job = self.jobs.entry(hello.job).or_insert_with(|| {
             let session = Session(*next_session);
             *next_session = session.0.checked_add(1).unwrap_or(1);
-            Job::new(&hello, session)
+            Job::new(&hello, owner, session)
         });
+        if job.is_deserted(now, patience) {
+            job.owner.begin_anew();
+        }
         job.workers = hello.workers;
         if !self.config.agree(job.timeout_ms, hello.timeout_ms) {
             if job.has_others(now, from.peer, patience) {
@@ -78,8 +86,7 @@ impl Switch {
         if job.has_open_term() && !self.replaces_a_member(now, from, &hello) {
             return Ok(Verdict::Absorb);
         }
-        self.wait(now, from, &hello);
-        Ok(Verdict::Absorb)
+        Ok(self.wait(now, from, &hello))
     }
 
     /// How a hello fits its job. Nobody waits in a job whose term is closed and whose lobby is empty: it may have
@@ -88,10 +95,41 @@ impl Switch {
         let Some(job) = self.jobs.get(&hello.job) else { return Fit::New };
         let is_deserted = job.is_deserted(now, self.patience);
         let is_in_use = job.has_open_term() || !job.lobby.is_empty();
-        match job.workers == hello.workers {
-            false if is_deserted || is_in_use => Fit::Contradicts { is_deserted },
-            _ => Fit::Agrees,
+        let contradicts = job.workers != hello.workers && (is_deserted || is_in_use);
+        job.owner.fit(now, hello.program, contradicts, is_deserted)
+    }
+
+    /// The job belongs to another program.
+    fn meet_stranger(&mut self, now: Instant, from: Source, hello: &Hello) -> Verdict {
+        let job = self.jobs.get_mut(&hello.job).expect("the door has seen its workers");
+        let heard = job.lobby.last_heard(job.members());
+        let code = job.owner.meet_stranger(now, hello.session, heard);
+        self.decline(now, from, hello, code)
+    }
+
+    /// Answers a hello that goes no further.
+    fn decline(&mut self, now: Instant, from: Source, hello: &Hello, code: WelcomeCode) -> Verdict {
+        if code == WelcomeCode::Contested {
+            self.end_contest(now, hello.job);
         }
+        if code.is_refusal() {
+            return self.turn_away(now, from, hello, code);
+        }
+        // It may yet take the place of a worker that has died.
+        let here = self.jobs.get(&hello.job).map_or(0, |job| job.lobby.contributors());
+        self.answer(now, from, hello, code, u8::try_from(here).unwrap_or(u8::MAX).max(1));
+        Verdict::Absorb
+    }
+
+    /// Turns all workers of a job away: nobody can say which of them belong together.
+    fn end_contest(&mut self, now: Instant, id: u8) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        for candidate in job.lobby.take().into_values() {
+            let (peer, hello) = (candidate.peer, candidate.wish.hello);
+            let welcome = without_term(&hello, WelcomeCode::Contested);
+            self.out.tell(now, peer, Message::Welcome(welcome));
+        }
+        self.close(now, id, Reason::Refused, None);
     }
 
     /// A hello while a term lasts: whether its sender takes the place of a member, and the term ends.
@@ -135,6 +173,17 @@ impl Switch {
             self.close(now, hello.job, Reason::Dead, Some(source));
             return true;
         }
+        let holder = term.members.get(&hello.source).map(|one| one.heard);
+        let oldest = term.members.values().map(|one| one.heard).min().unwrap_or_default();
+        let owner = &mut job.owner;
+        let code = match holder {
+            Some(heard) => owner.meet_rival(now, hello.session, heard),
+            None => owner.meet_members(now, hello.session, oldest),
+        };
+        if code.is_refusal() {
+            self.decline(now, from, hello, code);
+            return false;
+        }
         // It may yet take the place of a worker that has died.
         let here = workers;
         self.answer(now, from, hello, WelcomeCode::Waiting, here);
@@ -142,31 +191,35 @@ impl Switch {
     }
 
     /// Puts a candidate into the lobby, and begins the term once all are there.
-    fn wait(&mut self, now: Instant, from: Source, hello: &Hello) {
+    fn wait(&mut self, now: Instant, from: Source, hello: &Hello) -> Verdict {
         let patience = self.patience;
-        let Some(job) = self.jobs.get_mut(&hello.job) else { return };
+        let Some(job) = self.jobs.get_mut(&hello.job) else { return Verdict::Absorb };
         // An earlier life of the same worker, and those that have not been heard again.
         job.lobby.prune(now, patience);
         let candidate = job.believed(now, from.peer, hello);
-        job.lobby.retain_others(hello.session, |other| {
-            other.peer != from.peer && (other.wanted.is_none() || other.wanted != candidate.wanted)
-        });
+        job.lobby.retain_others(hello.session, |other| other.peer != from.peer);
+        if let Some(heard) = job.lobby.rival(hello.session, candidate.wanted) {
+            let code = job.owner.meet_rival(now, hello.session, heard);
+            return self.decline(now, from, hello, code);
+        }
         let others = contributors(job.lobby.others(hello.session));
         if others.saturating_add(candidate.contributors) > job.workers.into() {
             // The term would begin with more workers than the job has.
-            self.turn_away(now, from, hello, WelcomeCode::Full);
-            return;
+            let heard = job.lobby.oldest_heard(hello.session);
+            let code = job.owner.meet_surplus(now, hello.session, heard);
+            return self.decline(now, from, hello, code);
         }
         job.lobby.insert(hello.session, candidate);
         let here = u8::try_from(job.lobby.contributors()).unwrap_or(u8::MAX);
         if self.out.above().is_some() {
             self.answer(now, from, hello, WelcomeCode::Waiting, here);
             self.join_above(now, hello.job);
-        } else if here == job.workers {
+        } else if job.may_begin(now, patience) {
             self.begin(now, hello.job, None);
         } else {
             self.answer(now, from, hello, WelcomeCode::Waiting, here);
         }
+        Verdict::Absorb
     }
 
     /// Begins a term with all who wait. A lower switch begins that of the switch above.
@@ -174,6 +227,7 @@ impl Switch {
         let tenant = self.config.tenants.of(JobId(id.into()));
         let most_gradients = tenant.map_or(0, |tenant| tenant.most_parameters());
         let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.owner.begins(now);
         let first = job.newest_of_all().wrapping_add(GENERATIONS_APART);
         let before = job.term.as_ref().map(|term| term.number);
         let candidates: Vec<Candidate> = job.lobby.take().into_values().collect();
@@ -337,21 +391,8 @@ impl Switch {
         here: u8,
         nonce: u32,
     ) {
-        let welcome = Welcome {
-            job: hello.job,
-            term: 0,
-            source: ANY,
-            workers: self.jobs.get(&hello.job).map_or(hello.workers, |job| job.workers),
-            first: 0,
-            session: hello.session,
-            code,
-            gradients: 0,
-            here,
-            window: 0,
-            newest: hello.newest,
-            sent_at_us: hello.sent_at_us,
-            nonce,
-        };
+        let workers = self.jobs.get(&hello.job).map_or(hello.workers, |job| job.workers);
+        let welcome = Welcome { workers, here, nonce, ..without_term(hello, code) };
         self.out.tell(now, from.peer, Message::Welcome(welcome));
     }
 
@@ -402,6 +443,25 @@ impl Switch {
         // Workers at other switches may wait, and no message says so.
         let is_over_here = term.above.is_some() && self.patience.is_deserted(now, members());
         dead.or_else(|| is_over_here.then_some(Dead { rank: None, reason: Reason::Dead }))
+    }
+}
+
+/// The answer to a hello whose sender is in no term.
+const fn without_term(hello: &Hello, code: WelcomeCode) -> Welcome {
+    Welcome {
+        job: hello.job,
+        term: 0,
+        source: ANY,
+        workers: hello.workers,
+        first: 0,
+        session: hello.session,
+        code,
+        gradients: 0,
+        here: 0,
+        window: 0,
+        newest: hello.newest,
+        sent_at_us: hello.sent_at_us,
+        nonce: 0,
     }
 }
 

@@ -37,6 +37,7 @@ use crate::report::{self, Report};
 use crate::sums::{Door, HEARTBEAT, Numbers, Patience};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
+use core::time::Duration;
 use job::Job;
 use olaf_wire::trio::{ANY, Block, Kind, TrioPacket};
 use outbox::{Message, Outbox};
@@ -99,6 +100,11 @@ impl Switch {
         // Sessions begin with the same number as terms did, and every worker was told of its term.
         self.next_session = self.next_session.wrapping_add(chance()).max(1);
         self.numbers.draw(chance);
+    }
+
+    /// Two programs may start with one job number: see [`Door::expect_strangers`](crate::sums::Door::expect_strangers).
+    pub const fn expect_strangers(&mut self, settle: Duration) {
+        self.door.expect_strangers(settle);
     }
 
     /// Names the switch above, to which this one sends its sums: Trio-ML's hierarchy (§4). Without a

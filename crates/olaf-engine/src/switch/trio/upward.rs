@@ -80,6 +80,7 @@ impl Switch {
             window: window.min(self.config.room(gradients)),
             sent_at_us: 0,
             nonce,
+            program: job.owner.program(),
         };
         self.out.tell_above(now, Message::Hello(hello));
     }

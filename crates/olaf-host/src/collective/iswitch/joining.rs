@@ -2,11 +2,12 @@
 
 use super::generation::Generation;
 use super::{Open, Worker};
-use crate::collective::path::micros;
 use crate::collective::{Failure, window};
 use alloc::collections::VecDeque;
 use olaf_engine::{Instant, Refused, WorkerEvent};
-use olaf_wire::iswitch::{ANY, Ack, Admission, Halt, Join, Leave, Outcome, SEG, Sender};
+use olaf_wire::iswitch::{
+    ANY, Ack, Admission, Halt, Join, Leave, Outcome, SEG, Sender, program_of,
+};
 use olaf_wire::reduce::WelcomeCode;
 
 impl Worker {
@@ -33,7 +34,7 @@ impl Worker {
             contributors: 1,
             packet_floats: of_path.min(wanted),
             operations: self.progress.tell(self.progress.begun()).unwrap_or(ANY),
-            sent_at_us: micros(now),
+            program: program_of(self.config.options.program),
             nonce: self.joining.nonce(),
         })
     }
@@ -60,7 +61,12 @@ impl Worker {
                 self.joining.heard(now, here, workers, admission.nonce);
                 Ok(())
             }
-            Outcome::Full | Outcome::Refused | Outcome::OtherVersion => {
+            Outcome::Full
+            | Outcome::Refused
+            | Outcome::OtherVersion
+            | Outcome::OtherProgram
+            | Outcome::RankTaken
+            | Outcome::Contested => {
                 self.turned_away(now, code);
                 Ok(())
             }

@@ -44,6 +44,7 @@ impl Reducer {
             sent_at_us: micros(now),
             nonce: self.joining.nonce(),
             operation,
+            program: self.config.options.program,
         };
         Some(join.emit(buf))
     }

@@ -44,6 +44,7 @@ impl Worker {
             window: self.own.window,
             sent_at_us: micros(now),
             nonce: self.joining.nonce(),
+            program: self.config.options.program,
         };
         Some(hello.emit(buf))
     }

@@ -32,6 +32,8 @@ pub(crate) struct Setting<P: Protocol> {
     pub(crate) wire: Wire,
     pub(crate) datagram_bytes: u32,
     pub(crate) options: Options,
+    /// How long jobs that name no program wait for others; 0: not at all.
+    pub(crate) settle: Duration,
     pub(crate) own: P::Own,
     pub(crate) config: P::Config,
 }
@@ -46,6 +48,7 @@ impl<P: Protocol> Default for Setting<P> {
             wire: Wire { delay: Duration::from_micros(100), ..Wire::default() },
             datagram_bytes: 1472,
             options: Options::default(),
+            settle: Duration::ZERO,
             own: P::own(),
             config: P::config(8),
         }
@@ -167,15 +170,21 @@ impl<P: Protocol> Job<P> {
 
     /// A worker at that address, whose first life has that session.
     pub(crate) fn place_at(&mut self, at: PeerId, id: JobId, end: u32, workers: u32, session: u32) {
-        let setting = self.setting.clone();
-        let switch = if id == JOB { setting.switch_of(end) } else { TOP };
+        let switch = if id == JOB { self.setting.switch_of(end) } else { TOP };
+        let options = self.setting.options.clone();
+        let rank = Some(end);
+        let own = Config { workers, rank, options, ..Config::new(id, Session(session), switch) };
+        self.place_as(at, own);
+    }
+
+    /// A worker at that address, whose first life is set up like that.
+    pub(crate) fn place_as(&mut self, at: PeerId, own: Config) {
+        let (setting, switch) = (self.setting.clone(), own.switch);
         self.net.place(at, move |life, now| {
             let config = Config {
-                workers,
-                rank: Some(end),
                 datagram_bytes: setting.datagram_bytes,
-                options: setting.options.clone(),
-                ..Config::new(id, Session(session + 1000 * life), switch)
+                session: Session(own.session.0 + 1000 * life),
+                ..own.clone()
             };
             let mut worker = P::worker(&setting, config);
             worker.join(now);

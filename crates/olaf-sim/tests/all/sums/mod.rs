@@ -5,6 +5,7 @@
 //! | `faults` | the network loses, repeats, delays and reorders datagrams |
 //! | `membership` | workers and switches die, come back, come late, give up and leave |
 //! | `rows` | the rows of `docs/design/041-one-membership.md`, and how a protocol differs from them today |
+//! | `programs` | two programs, or two workers, want one job or one rank |
 //! | `chaos` | deaths and restarts at random times |
 //! | `uneven` | workers are never at the same operation, and generations end all the time |
 //! | `trees` | switches are below other switches |
@@ -19,6 +20,7 @@ mod faults;
 mod forged;
 pub(crate) mod job;
 mod membership;
+mod programs;
 pub(crate) mod protocol;
 pub(crate) mod protocols;
 mod rows;

@@ -79,7 +79,7 @@ impl Trace {
             contributors: 1,
             packet_floats: 366,
             operations: ANY,
-            sent_at_us: 5,
+            program: 0,
             nonce: 0,
         }
     }

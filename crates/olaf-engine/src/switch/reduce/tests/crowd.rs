@@ -18,6 +18,7 @@ fn joins(trace: &mut Trace, number: u32, workers: u32, datagram_bytes: u32) -> V
         sent_at_us: 0,
         nonce: 0,
         operation: 0,
+        program: 0,
     };
     let mut buf = [0; 64];
     let len = join.emit(&mut buf);

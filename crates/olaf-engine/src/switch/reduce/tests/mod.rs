@@ -39,6 +39,7 @@ fn join_of(job: u32, rank: u32, workers: u32, session: u32) -> Join {
         sent_at_us: 7,
         nonce: 0,
         operation: 0,
+        program: 0,
     }
 }
 
@@ -436,6 +437,7 @@ fn a_worker_that_comes_back_takes_its_rank_once_its_old_life_is_silent() {
             sent_at_us: 7,
             nonce: 0,
             operation: 0,
+            program: 0,
         };
         let mut buf = [0; 256];
         let len = join.emit(&mut buf);
@@ -594,6 +596,7 @@ fn jobs_have_a_limit_and_deserted_jobs_make_room() {
         sent_at_us: 0,
         nonce: 0,
         operation: 0,
+        program: 0,
     };
     let mut buf = [0; 64];
     let len = join.emit(&mut buf);

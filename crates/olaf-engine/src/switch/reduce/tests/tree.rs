@@ -232,6 +232,7 @@ fn a_fixed_job_below_two_switches_needs_ranks() {
         sent_at_us: 0,
         nonce: 0,
         operation: 0,
+        program: 0,
     };
     let mut buf = [0; 64];
     let len = join.emit(&mut buf);

@@ -18,6 +18,7 @@ impl Trace {
             window: 8,
             sent_at_us: 3,
             nonce: 0,
+            program: 0,
         }
     }
 

@@ -76,6 +76,7 @@ impl Trace {
             window: 8,
             sent_at_us: 3,
             nonce: 0,
+            program: 0,
         };
         self.recv(source, |buf| hello.emit(buf))
     }
@@ -373,6 +374,7 @@ fn a_newcomer_gets_the_place_of_a_worker_that_is_silent_and_of_no_other() {
         window: 8,
         sent_at_us: 3,
         nonce: 0,
+        program: 0,
     };
     trace.recv(66, |buf| newcomer.emit(buf));
     assert_eq!(welcomes(&trace.sent()), [(66, WelcomeCode::Waiting, 2)]);

@@ -9,7 +9,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use olaf_engine::party::{Draws, Moved};
-use olaf_engine::sums::{Dead, Held, Patience, Presence, operations};
+use olaf_engine::sums::{Dead, Held, Owner, Patience, Presence, operations};
 use olaf_engine::{Instant, PeerId, Session};
 use olaf_wire::atp::{ANY, Join};
 use olaf_wire::operations_after;
@@ -232,13 +232,15 @@ pub(super) struct Job {
     pub(super) servers: u8,
     /// As in a join: a negative one is dynamic.
     pub(super) scale: f64,
+    pub(super) owner: Owner,
     pub(super) lobby: BTreeMap<Session, Member>,
     pub(super) current: Option<Generation>,
 }
 
 impl Job {
-    pub(super) const fn new(join: &Join) -> Self {
+    pub(super) const fn new(join: &Join, owner: Owner) -> Self {
         Self {
+            owner,
             workers: join.workers,
             servers: join.servers,
             scale: join.scale,
@@ -285,10 +287,48 @@ impl Job {
         Some(operations_after(current.began_with, each.max().unwrap_or(0)))
     }
 
-    /// Returns true if another worker in the lobby wants the rank.
-    pub(super) fn is_taken(&self, session: Session, rank: u32) -> bool {
-        let mut others = self.lobby.values().filter(|other| other.session != session);
-        rank != ANY && others.any(|other| other.wanted == rank)
+    /// When another worker that wants the rank was last heard: one that waits, or one of the generation under way that
+    /// lives. None: nobody has it.
+    pub(super) fn rival(
+        &self,
+        now: Instant,
+        session: Session,
+        rank: u32,
+        patience: Patience,
+    ) -> Option<Instant> {
+        let open = self.current.as_ref().filter(|current| current.end.is_none());
+        let holder = open.and_then(|current| current.members.get(rank as usize));
+        let lives = |one: &&Member| !one.has_left && !patience.is_silent(now, one.heard);
+        let waiting = self.lobby.values().filter(|one| one.wanted == rank && rank != ANY);
+        let mut all = waiting.chain(holder.filter(lives));
+        all.find(|one| one.session != session).map(|one| one.heard)
+    }
+
+    /// When any of its workers was last heard.
+    pub(super) fn last_heard(&self) -> Instant {
+        let waiting = self.lobby.values().map(Member::presence);
+        let all = self.members().chain(waiting).filter(|one| !one.has_left);
+        all.map(|one| one.heard).max().unwrap_or_default()
+    }
+
+    /// When that other worker was last heard that is silent for the longest time: of those that wait, or of the generation
+    /// under way.
+    pub(super) fn oldest_heard(&self, session: Session) -> Instant {
+        let open = self.current.iter().filter(|current| current.end.is_none());
+        let all = open.flat_map(|current| &current.members).chain(self.lobby.values());
+        let others = all.filter(|one| one.session != session && !one.has_left);
+        others.map(|one| one.heard).min().unwrap_or_default()
+    }
+
+    /// Returns true if the next generation begins now with the workers in the lobby.
+    pub(super) fn may_begin(&mut self, now: Instant, patience: Patience) -> bool {
+        let is_open = self.current.as_ref().is_some_and(|current| current.end.is_none());
+        let is_complete = self.lobby.len() == self.workers as usize && !is_open;
+        if self.workers == 1 {
+            // It waits for nobody whom it could take for its own.
+            return is_complete;
+        }
+        self.owner.may_begin(now, is_complete, |heard| patience.is_silent(now, heard))
     }
 
     /// The workers of the lobby by rank, if all are there. Those without a wish get what is free: a rank

@@ -53,6 +53,10 @@ impl AtpServer {
             Entry::TooOften => return Err(Refused::TooOften),
             Entry::Refused => return Err(self.turn_away(now, peer, &join, WelcomeCode::Refused)),
             Entry::Full => return Err(self.turn_away(now, peer, &join, WelcomeCode::Full)),
+            Entry::Contested => {
+                return Err(self.turn_away(now, peer, &join, WelcomeCode::Contested));
+            }
+            Entry::OtherProgram => return self.meet_stranger(now, peer, &join),
             Entry::Come { evicted, .. } => {
                 if let Some(evicted) = evicted {
                     self.evict(evicted);
@@ -71,6 +75,9 @@ impl AtpServer {
                 self.tell_closed(now, of, &[peer], life, end);
             }
             Err(Answer::Code(code)) if code.is_refusal() => {
+                if code == WelcomeCode::Contested {
+                    self.end_contest(now, of);
+                }
                 return Err(self.turn_away(now, peer, &join, code));
             }
             Err(Answer::Code(code)) => self.answer(now, peer, &join, code),
@@ -82,9 +89,36 @@ impl AtpServer {
     fn fit(&self, now: Instant, join: &Join) -> Fit {
         match self.jobs.get(&(join.job, join.server)) {
             None => Fit::New,
-            Some(job) if job.agrees(join) => Fit::Agrees,
-            Some(job) => Fit::Contradicts { is_deserted: job.is_deserted(now, self.patience) },
+            Some(job) => {
+                let is_deserted = job.is_deserted(now, self.patience);
+                job.owner.fit(now, join.program, !job.agrees(join), is_deserted)
+            }
         }
+    }
+
+    /// The job belongs to another program.
+    fn meet_stranger(&mut self, now: Instant, peer: PeerId, join: &Join) -> Result<(), Refused> {
+        let job = self.jobs.get_mut(&(join.job, join.server));
+        let job = job.expect("the door has seen its workers");
+        let heard = job.last_heard();
+        match job.owner.meet_stranger(now, join.session, heard) {
+            code if code.is_refusal() => Err(self.turn_away(now, peer, join, code)),
+            code => {
+                self.answer(now, peer, join, code);
+                Ok(())
+            }
+        }
+    }
+
+    /// Turns all workers of a job away: nobody can say which of them belong together.
+    fn end_contest(&mut self, now: Instant, of: (u16, u8)) {
+        let Some(job) = self.jobs.get_mut(&of) else { return };
+        for member in core::mem::take(&mut job.lobby).into_values() {
+            let code = WelcomeCode::Contested;
+            let refused = Welcome::refusal(of, member.session, code, member.sent_at_us);
+            self.send(now, Receivers::One(member.peer), |buf| refused.emit(buf));
+        }
+        self.close(now, of, Reason::Refused, None);
     }
 
     /// Answers a join that is refused.
@@ -98,7 +132,11 @@ impl AtpServer {
     fn admit(&mut self, now: Instant, peer: PeerId, join: &Join) -> Result<(), Answer> {
         let of = (join.job, join.server);
         let patience = self.patience;
-        let job = self.jobs.entry(of).or_insert_with(|| Job::new(join));
+        let owner = self.door.owner(join.program);
+        let job = self.jobs.entry(of).or_insert_with(|| Job::new(join, owner));
+        if job.is_deserted(now, patience) {
+            job.owner.begin_anew();
+        }
         let mut closes = None;
         if let Some(current) = &mut job.current {
             let member = current.rank_of(join.session);
@@ -129,7 +167,13 @@ impl AtpServer {
                     let is_alive = |member: &Member| !patience.is_silent(now, member.heard);
                     if current.members.iter().all(is_alive) {
                         // It takes the place of a member that is silent, not of one that is alive.
-                        return Err(Answer::Code(WelcomeCode::Waiting));
+                        let heard = job.rival(now, join.session, join.rank, patience);
+                        let oldest = job.oldest_heard(join.session);
+                        let owner = &mut job.owner;
+                        return Err(Answer::Code(match heard {
+                            Some(heard) => owner.meet_rival(now, join.session, heard),
+                            None => owner.meet_members(now, join.session, oldest),
+                        }));
                     }
                 }
                 None => {}
@@ -142,16 +186,15 @@ impl AtpServer {
         }
         let job = self.jobs.get_mut(&of).expect("it has just been there");
         job.lobby.retain(|_, member| !patience.is_silent(now, member.heard));
-        if job.is_taken(join.session, join.rank) {
-            return Err(Answer::Code(WelcomeCode::Waiting));
+        if let Some(heard) = job.rival(now, join.session, join.rank, patience) {
+            return Err(Answer::Code(job.owner.meet_rival(now, join.session, heard)));
         }
         if !job.lobby.contains_key(&join.session) && job.lobby.len() >= job.workers as usize {
-            return Err(Answer::Code(WelcomeCode::Full));
+            let heard = job.oldest_heard(join.session);
+            return Err(Answer::Code(job.owner.meet_surplus(now, join.session, heard)));
         }
         job.lobby.insert(join.session, Member::new(now, peer, join));
-        let is_complete = job.lobby.len() == job.workers as usize;
-        let is_open = job.current.as_ref().is_some_and(|current| current.end.is_none());
-        if is_complete && !is_open { Ok(()) } else { Err(Answer::Code(WelcomeCode::Waiting)) }
+        if job.may_begin(now, patience) { Ok(()) } else { Err(Answer::Code(WelcomeCode::Waiting)) }
     }
 
     /// A job gives its place, or its name, to another one.
@@ -164,6 +207,7 @@ impl AtpServer {
     /// Begins a generation of the workers in the lobby.
     fn begin(&mut self, now: Instant, of: (u16, u8)) {
         let Some(job) = self.jobs.get_mut(&of) else { return };
+        job.owner.begins(now);
         let began_with = job.operations().unwrap_or(0);
         let Some(members) = job.seated(of.0, &self.topology) else { return };
         let number = self.next_generation;

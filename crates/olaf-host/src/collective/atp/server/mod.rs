@@ -14,6 +14,7 @@ pub use statistics::ServerStatistics;
 use super::topology::Topology;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::time::Duration;
 use job::Job;
 use olaf_engine::event::Log;
 use olaf_engine::keys::ConfigError;
@@ -86,6 +87,11 @@ impl AtpServer {
     /// into its datagrams, and no keys prove it.
     pub fn demand_proofs(&mut self, mut chance: Chance) {
         self.door.demand_proofs(&mut chance);
+    }
+
+    /// Two programs may start with one job number: see [`Door::expect_strangers`](olaf_engine::sums::Door::expect_strangers).
+    pub const fn expect_strangers(&mut self, settle: Duration) {
+        self.door.expect_strangers(settle);
     }
 
     /// Checks the workers of generations to come against this topology, and gives ranks by it.

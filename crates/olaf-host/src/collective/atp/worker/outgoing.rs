@@ -86,6 +86,7 @@ impl Worker {
             window: u16::try_from(self.own.most_packets).unwrap_or(u16::MAX),
             nonce: flow.joins.nonce(),
             operations: count.unwrap_or(ANY),
+            program: self.config.options.program,
         };
         self.counts.joins += 1;
         Some(join.emit(buf))

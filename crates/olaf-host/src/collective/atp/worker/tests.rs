@@ -279,6 +279,7 @@ fn join_of(session: Session) -> Join {
         window: 1,
         nonce: 0,
         operations: 0,
+        program: 0,
     }
 }
 

@@ -53,11 +53,13 @@ impl Protocol for Atp {
     }
 
     fn place_switches(net: &mut Network, setting: &Setting<Self>) {
+        let settle = setting.settle;
         let ((for_switch, for_server), seed) = (setting.config.clone(), setting.seed);
         net.place(SERVER, move |life, _| {
             let epoch = u16::try_from(100 + 1000 * life).expect("few lives");
             let mut server = AtpServer::new(for_server.clone(), epoch).expect("the set-up can be");
             proofs(seed, SERVER, life).into_iter().for_each(|chance| server.demand_proofs(chance));
+            server.expect_strangers(settle);
             Box::new(server)
         });
         for at in setting.switches() {

@@ -44,12 +44,14 @@ impl Protocol for Iswitch {
     }
 
     fn place_switches(net: &mut Network, setting: &Setting<Self>) {
+        let settle = setting.settle;
         let (config, seed, bytes) = (setting.config.clone(), setting.seed, setting.datagram_bytes);
         place(net, setting, move |at, above, life| {
             let epoch = 77 * (life + 1) + at.0;
             let mut switch = Switch::new(config.clone(), epoch).expect("the set-up can be");
             above.into_iter().for_each(|above| switch.set_upstream(above, bytes));
             proofs(seed, at, life).into_iter().for_each(|chance| switch.demand_proofs(chance));
+            switch.expect_strangers(settle);
             switch
         });
     }
