@@ -67,7 +67,7 @@ PROTOCOLS: dict[str, Protocol] = {
         sums_floats=True,
         broadcasts=False,
         largest_job=255,
-        own=frozenset(("gradients", "window")),
+        own=frozenset(("gradients", "window", "non_finite")),
     ),
     "atp": Protocol(
         engine="atp",

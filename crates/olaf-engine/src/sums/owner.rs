@@ -83,13 +83,19 @@ impl Owner {
     /// `is_deserted`: none of them is left.
     #[must_use]
     pub fn fit(&self, now: Instant, program: u64, contradicts: bool, is_deserted: bool) -> Fit {
-        let is_contested = self.contested.is_some_and(|at| now.since(at) < CONTEST);
         match () {
             () if program != self.program => Fit::OtherProgram { is_deserted },
-            () if is_contested => Fit::Contested,
+            () if self.is_contested(now) => Fit::Contested,
             () if contradicts => Fit::Contradicts { is_deserted },
             () => Fit::Agrees,
         }
+    }
+
+    /// Returns true if workers of the job are still turned away. The job is not forgotten before: the last of them would
+    /// wait alone for the others.
+    #[must_use]
+    pub fn is_contested(&self, now: Instant) -> bool {
+        self.contested.is_some_and(|at| now.since(at) < CONTEST)
     }
 
     /// A worker of the job joins, and nobody else is left in it: it begins as a new one does.

@@ -86,6 +86,15 @@ impl Place {
                     text,
                 });
             }
+            Failure::NotFinite { rank } if self.protocol == Protocol::Trio => (
+                "not_finite",
+                rank,
+                format!(
+                    "{} of job {job} gave a sum a NaN or an infinity, for which integers have no place: look at \
+                     that worker's values, or sum as the paper prints it (non_finite=\"pass\")",
+                    worker(rank)
+                ),
+            ),
             Failure::NotFinite { rank } => (
                 "not_finite",
                 rank,
@@ -216,6 +225,11 @@ impl Place {
             Reason::Mismatch => format!(
                 "{who} of job {job} called another operation than the others (another size, type or \
                  op): every worker must call the same operations in the same order"
+            ),
+            // The switch of Trio-ML ends an operation of a worker for this, or for its length.
+            Reason::Refused if self.protocol == Protocol::Trio && culprit.is_some() => format!(
+                "{who} of job {job} gave a sum values that it cannot take: a NaN or an infinity, or more values than the \
+                 switch at {switch} allows; look at that worker's values"
             ),
             Reason::Refused => format!(
                 "the switch at {switch} ended the operation because of {who} of job {job}: its log \

@@ -23,7 +23,7 @@ impl Switch {
             let look = Look {
                 lobby_is_empty: job.lobby.is_empty(),
                 // The switch above has to hear first that a generation ends: it waits for all workers of this one.
-                may_go: !has_above || !job.is_open(),
+                may_go: (!has_above || !job.is_open()) && !job.owner.is_contested(now),
                 dead: self.dead(now, id),
             };
             match patience.step(now, look, self.jobs[&id].members()) {

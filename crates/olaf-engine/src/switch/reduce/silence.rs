@@ -22,7 +22,7 @@ impl Switch {
             let look = Look {
                 lobby_is_empty: job.lobby.is_empty(),
                 // A generation above that lacks this switch ends there without its word.
-                may_go: true,
+                may_go: !job.owner.is_contested(now),
                 dead: job.dead(now, patience),
             };
             match patience.step(now, look, job.members()) {

@@ -418,7 +418,8 @@ impl Switch {
             let look = Look {
                 lobby_is_empty: job.lobby.is_empty(),
                 // The switch above has to hear first that a term ends: it waits for all workers of this one.
-                may_go: self.out.above().is_none() || !job.has_open_term(),
+                may_go: (self.out.above().is_none() || !job.has_open_term())
+                    && !job.owner.is_contested(now),
                 dead: self.dead(now, id),
             };
             match patience.step(now, look, self.jobs[&id].members()) {

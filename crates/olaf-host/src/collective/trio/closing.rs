@@ -41,13 +41,15 @@ impl Worker {
     }
 
     /// Gives an operation up: the term ends for all workers.
-    pub(super) fn give_up_placed(&mut self, now: Instant, operation: OperationId) {
-        let leave = self.leave_of_term();
+    pub(super) fn give_up_placed(&mut self, now: Instant, operation: OperationId, why: Failure) {
+        let is_refused = matches!(why, Failure::NotFinite { .. });
+        let reason = if is_refused { Reason::Refused } else { Reason::Left };
+        let leave = Leave { reason, ..self.leave_of_term() };
         let Some(term) = &mut self.term else { return };
         let Some(at) = term.open.iter().position(|open| open.id == operation) else { return };
         let open = term.open.remove(at);
         let is_closed = term.closed.is_some();
-        self.fail(now, open, Failure::TimedOut);
+        self.fail(now, open, why);
         if is_closed {
             self.finish_closing(now);
         } else {

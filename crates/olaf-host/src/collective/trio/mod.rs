@@ -36,6 +36,7 @@ use early::Early;
 use missing::Asking;
 use olaf_engine::keys::ConfigError;
 use olaf_engine::report::{self, Report};
+use olaf_engine::switch::NonFinite;
 use olaf_engine::{Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why};
 use olaf_wire::reduce::LaneType;
 use olaf_wire::trio::{Closed, Leave};
@@ -186,6 +187,7 @@ impl Worker {
             self.fail(now, open, failure);
         }
         let scale = self.scale();
+        let is_strict = self.own.non_finite == NonFinite::Refuse;
         loop {
             let Some(term) = self.term.as_mut().filter(|term| term.closed.is_none()) else {
                 return;
@@ -198,10 +200,18 @@ impl Worker {
             let Some(mut open) = self.waiting.pop_front() else { return };
             open.place(term.next, term.base, term.gradients, scale);
             let generation = open.generation;
+            let id = open.id;
+            // It has its place at the other workers, too.
+            let refused = (is_strict && !open.is_finite())
+                .then(|| Failure::NotFinite { rank: Some(term.source.into()) });
             (self.newest, term.next) = (generation, generation.wrapping_add(1));
             term.base += u64::from(open.blocks());
             term.open.push_back(open);
             self.asking.awaits(now, self.patience());
+            if let Some(failure) = refused {
+                self.give_up_placed(now, id, failure);
+                return;
+            }
             self.take_early(now, generation);
         }
     }
@@ -271,7 +281,7 @@ impl Collective for Worker {
             self.fail_waiting(now, later, Failure::TimedOut);
             return;
         }
-        self.give_up_placed(now, operation);
+        self.give_up_placed(now, operation, Failure::TimedOut);
     }
 }
 

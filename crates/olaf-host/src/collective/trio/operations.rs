@@ -1,6 +1,6 @@
 //! An operation: its blocks, and what has come of them. An operation is one generation.
 
-use super::scaled::{LANE, dequantize, quantize};
+use super::scaled::{LANE, are_finite, dequantize, quantize};
 use crate::collective::{Done, Failure, Operation, OperationId, Reduction, Sum};
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -76,6 +76,11 @@ impl Open {
     /// The lanes of this end.
     pub(super) fn lanes(&self) -> &[u8] {
         self.operation.buffer.bytes()
+    }
+
+    /// Returns true if each lane of this end is a finite number.
+    pub(super) fn is_finite(&self) -> bool {
+        are_finite(self.lanes())
     }
 
     /// Blocks that it would have with that many gradients each; none: more than numbers can name.

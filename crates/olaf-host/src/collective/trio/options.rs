@@ -1,7 +1,8 @@
 //! What only a worker of Trio-ML is told, as serde reads and writes it: a flat table.
 
 use crate::collective::Config;
-use olaf_engine::keys::ConfigError;
+use olaf_engine::keys::{ConfigError, named};
+use olaf_engine::switch::NonFinite;
 use olaf_wire::trio::{ANY, MAX_GRADIENTS, MAX_WORKERS, datagram_len};
 use serde::{Deserialize, Serialize};
 
@@ -16,11 +17,18 @@ pub struct Options {
     pub gradients: u16,
     /// Packets that may be on their way: the `window` of §4. 4,096, as in §6; up to 65,535 (§5).
     pub window: u16,
+    /// What becomes of an operation whose lanes have a NaN or an infinity at this worker. `refuse`: it fails at all workers,
+    /// which are told whose lanes they are. `pass`: it is summed as printed, with the largest or the smallest integer in
+    /// its place, and the result says so.
+    ///
+    /// differs: the paper says nothing of them. The sum of a NaN would be -21.47.., a number like any other.
+    #[serde(with = "named")]
+    pub non_finite: NonFinite,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { gradients: 1024, window: 4096 }
+        Self { gradients: 1024, window: 4096, non_finite: NonFinite::Refuse }
     }
 }
 

@@ -3,6 +3,14 @@
 /// Bytes of a lane and of a gradient.
 pub(super) const LANE: usize = 4;
 
+/// Returns true if no lane is a NaN or an infinity.
+pub(super) fn are_finite(lanes: &[u8]) -> bool {
+    const EXPONENT: u32 = 0x7f80_0000;
+    let lanes = lanes.as_chunks::<LANE>().0.iter();
+    // Without a way out at the first one the loop is one of vectors.
+    lanes.fold(true, |all, lane| all & (u32::from_le_bytes(*lane) & EXPONENT != EXPONENT))
+}
+
 /// Writes lanes times `scale`, rounded, as gradients on the wire. A lane that is too large becomes the
 /// largest integer, and one that is no number the smallest. Returns whether every lane fitted.
 pub(super) fn quantize(lanes: &[u8], scale: f64, out: &mut [u8]) -> bool {
@@ -51,6 +59,19 @@ mod tests {
         assert_eq!(back[..], lanes[..]);
         assert!(dequantize(&wire, 1e8, 2, &mut back));
         assert_eq!(back[..], bytes(&[0.25, -0.125, 0.5, -10.5])[..], "the mean of two");
+    }
+
+    #[test]
+    fn a_nan_or_an_infinity_is_found_wherever_it_is() {
+        let fine = [0.0, -0.0, f32::MAX, f32::MIN, f32::MIN_POSITIVE / 2.0];
+        assert!(are_finite(&bytes(&fine)) && are_finite(&[]));
+        for at in 0..fine.len() {
+            for lane in [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                let mut lanes = fine;
+                lanes[at] = lane;
+                assert!(!are_finite(&bytes(&lanes)), "{lane} at {at}");
+            }
+        }
     }
 
     #[test]

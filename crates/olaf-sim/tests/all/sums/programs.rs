@@ -17,6 +17,7 @@ super::for_all_protocols!(
     a_worker_without_a_program_is_not_of_one,
     a_lower_switch_passes_the_program_on,
     two_programs_without_names_are_both_turned_away,
+    workers_of_two_programs_that_start_at_any_times_all_hear_what_becomes_of_them,
     a_program_without_a_name_begins_after_a_moment,
     a_worker_that_starts_anew_before_its_job_begins_contests_nothing,
     a_rank_that_is_taken_is_refused_and_one_whose_worker_died_is_not,
@@ -107,6 +108,10 @@ fn two_programs_without_names_are_both_turned_away<P: Protocol>() {
         [1, 0].into_iter().for_each(|rank| place(&mut job, other(rank), rank, 0, TOP));
         let all = [peer(0), peer(1), other(0), other(1)];
         all_are_refused(&mut job, &all, WelcomeCode::Contested, 2000 * MS);
+        // One that starts more slowly does not wait alone.
+        job.run_for(1000 * MS);
+        place(&mut job, other(2), 0, 0, TOP);
+        all_are_refused(&mut job, &[other(2)], WelcomeCode::Contested, 50 * MS);
     }
     // Later it is a mistake of the newcomer alone.
     let mut job = Job::<P>::met(setting(0));
@@ -114,6 +119,39 @@ fn two_programs_without_names_are_both_turned_away<P: Protocol>() {
     place(&mut job, other(0), 0, 0, TOP);
     all_are_refused(&mut job, &[other(0)], WelcomeCode::RankTaken, 1500 * MS);
     job.sums(Task::sum(500, 0), 1000 * MS);
+}
+
+fn workers_of_two_programs_that_start_at_any_times_all_hear_what_becomes_of_them<P: Protocol>() {
+    let mut chance = fastrand::Rng::with_seed(7);
+    for names in [[0, 0], [FIRST, SECOND]] {
+        for _ in 0..8 {
+            let mut job = Job::<P>::new(setting(names[0]));
+            let all = [peer(0), peer(1), other(0), other(1)];
+            let starts: Vec<u64> = all.iter().map(|_| chance.u64(0..1200)).collect();
+            [0, 1].into_iter().for_each(|rank| job.kill(peer(rank)));
+            let begin = job.net.now();
+            for (at, ms) in all.iter().zip(&starts).take(2) {
+                job.net.start_at(begin + MS * *ms as u32, *at);
+            }
+            for rank in [0, 1] {
+                let at = other(rank);
+                place(&mut job, at, rank, names[1], TOP);
+                job.kill(at);
+                job.net.start_at(begin + MS * starts[2 + rank as usize] as u32, at);
+            }
+            let is_told = |of: Option<Standing>| {
+                matches!(of, Some(Standing::In { .. } | Standing::Refused(_)))
+            };
+            let are_told = |job: &Job<P>| all.iter().all(|at| is_told(job.standing_at(*at)));
+            job.run_for(1300 * MS);
+            let are_told = job.runs_until(2500 * MS, are_told);
+            let standings: Vec<_> = all.iter().map(|at| job.standing_at(*at)).collect();
+            assert!(are_told, "{names:?}, {starts:?}: {standings:?}\n{}", job.state());
+            let is_in = |at: &PeerId| matches!(job.standing_at(*at), Some(Standing::In { .. }));
+            let (first, second) = (all[..2].iter().any(is_in), all[2..].iter().any(is_in));
+            assert!(names[0] == 0 || !(first && second), "{starts:?}: {standings:?}");
+        }
+    }
 }
 
 fn a_program_without_a_name_begins_after_a_moment<P: Protocol>() {

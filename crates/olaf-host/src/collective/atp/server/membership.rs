@@ -395,7 +395,8 @@ impl AtpServer {
             let open = job.current.as_ref().filter(|current| current.end.is_none());
             let dead = open.and_then(|current| current.dead(now, patience, !lobby_is_empty));
             // Nobody is above a server.
-            let look = Look { lobby_is_empty, may_go: true, dead };
+            let may_go = !job.owner.is_contested(now);
+            let look = Look { lobby_is_empty, may_go, dead };
             match patience.step(now, look, job.members()) {
                 Step::Stay => {}
                 Step::Close(dead) => self.close(now, of, dead.reason, Some(dead.rank)),

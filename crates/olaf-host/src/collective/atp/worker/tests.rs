@@ -246,12 +246,12 @@ fn a_switch_of_another_version_turns_the_worker_away_and_names_its_version() {
     let answer = answer_to_another_version(&join[..len]).expect("it is a join");
     let mut buf = [0; 128];
     let len = answer.emit(&mut buf);
-    buf[9] = 3;
-    let refused = Refused::Malformed(Refusal::WrongVersion { have: 3, speaks: 2 });
+    buf[9] = 4;
+    let refused = Refused::Malformed(Refusal::WrongVersion { have: 4, speaks: 3 });
     let told = worker.handle_packet(START, Source::end(SWITCH), &buf[..len]);
     assert_eq!(told, Verdict::refused(refused));
     assert_eq!(worker.standing(), Standing::Refused(WelcomeCode::OtherVersion));
-    assert_eq!(worker.other_version(), Some(3));
+    assert_eq!(worker.other_version(), Some(4));
     // One that is in believes no such word: its switch speaks its version.
     let mut inside = self::worker(4, 64, Options::default());
     assert_eq!(
