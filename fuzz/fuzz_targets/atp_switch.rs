@@ -91,8 +91,14 @@ impl Run {
             }
             Step::Leave(who) => {
                 let session = Session(u32::from(who % 4));
-                let len = Leave { job: u16::from(who / 4 % 3), server: 0, session, life: 1, reason: Reason::Left }
-                    .emit(&mut buf);
+                let len = Leave {
+                    job: u16::from(who / 4 % 3),
+                    server: 0,
+                    session,
+                    life: 1,
+                    reason: Reason::Left,
+                }
+                .emit(&mut buf);
                 self.recv(true, u32::from(who % 4), &buf[..len]);
             }
             Step::Frame {

@@ -274,7 +274,8 @@ fuzz_target!(|input: (Setting, Vec<Step>)| {
     };
     let mut worker = IswitchWorker::new(config, own).expect("a set-up in range");
     worker.join(Instant(1 << 40));
-    let mut run = Run { worker, now: Instant(1 << 40), damage: None, begun: 0, done: 0, vectors: 0 };
+    let mut run =
+        Run { worker, now: Instant(1 << 40), damage: None, begun: 0, done: 0, vectors: 0 };
     for step in &steps {
         run.step(step);
         run.check();

@@ -1,4 +1,4 @@
-//! Any steps: each queue and its slow twin do the same, and every contribution has one fate.
+//! Any steps: each queue and its slow reference model do the same, and every contribution has one fate.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -73,7 +73,7 @@ fuzz_target!(|input: (u8, u8, Option<u8>, Vec<Step>)| {
     let gate = gate.map(|gate| f64::from(gate % 16) + 0.003_71);
     let kind = QueueKind::ALL[usize::from(kind) % QueueKind::ALL.len()].1;
     let mut queue = kind.queue(slots, gate);
-    let mut twin: Box<dyn Discipline> = match kind {
+    let mut reference: Box<dyn Discipline> = match kind {
         QueueKind::Merging => Box::new(merging::reference::Reference::new(slots, gate)),
         QueueKind::Fifo => Box::new(fifo::reference::Reference::new(slots)),
         QueueKind::Freshest => Box::new(freshest::reference::Reference::new(slots, gate)),
@@ -83,16 +83,20 @@ fuzz_target!(|input: (u8, u8, Option<u8>, Vec<Step>)| {
         match step {
             Step::Begin => {
                 let begun = queue.begin_departure().map(|entry| entry.id);
-                assert_eq!(begun, twin.begin_departure().map(|entry| entry.id));
+                assert_eq!(begun, reference.begin_departure().map(|entry| entry.id));
             }
             Step::End => {
                 settled +=
                     queue.departing().map_or(0, |entry| u64::from(entry.contribution.contributors));
-                assert_eq!(queue.end_departure(), twin.end_departure());
+                assert_eq!(queue.end_departure(), reference.end_departure());
             }
             Step::Arrive { .. } => {
                 let (contributors, outcome) = arrive(step, &mut *queue).expect("it arrives");
-                assert_eq!(Some((contributors, outcome)), arrive(step, &mut *twin), "{step:?}");
+                assert_eq!(
+                    Some((contributors, outcome)),
+                    arrive(step, &mut *reference),
+                    "{step:?}"
+                );
                 received += u64::from(contributors);
                 settled += match outcome {
                     Outcome::Appended(_) | Outcome::Merged(_) => 0,
@@ -102,7 +106,7 @@ fuzz_target!(|input: (u8, u8, Option<u8>, Vec<Step>)| {
                 };
             }
         }
-        let (entries, others) = (queue.entries(), twin.entries());
+        let (entries, others) = (queue.entries(), reference.entries());
         assert_eq!(entries.len(), others.len());
         assert!(entries.iter().zip(&others).all(|(a, b)| same(a, b)), "{entries:?}\n{others:?}");
         let waiting: u64 =

@@ -76,9 +76,9 @@ def test_pushed_gradients_descend_as_torchs_own_sgd() -> None:
     torch.manual_seed(0)
     inputs = torch.randn(64, 3)
     targets = inputs @ torch.tensor([[1.0], [-2.0], [0.5]]) + 0.3
-    model, twin = torch.nn.Linear(3, 1), torch.nn.Linear(3, 1)
-    twin.load_state_dict(model.state_dict())
-    sgd = torch.optim.SGD(twin.parameters(), lr=0.1)
+    model, simple = torch.nn.Linear(3, 1), torch.nn.Linear(3, 1)
+    simple.load_state_dict(model.state_dict())
+    sgd = torch.optim.SGD(simple.parameters(), lr=0.1)
     losses = []
     with olaf.local() as job, olaf.connect(job.address) as switch:
         switch.join(model)
@@ -91,13 +91,13 @@ def test_pushed_gradients_descend_as_torchs_own_sgd() -> None:
             assert switch.wait(timeout_s=30)
             switch.pull(into=model)
             sgd.zero_grad()
-            (twin(inputs) - targets).pow(2).mean().backward()
+            (simple(inputs) - targets).pow(2).mean().backward()
             sgd.step()
         with pytest.raises(ValueError, match="push_gradient"):
             switch.push(model)
     assert all(later < earlier for earlier, later in itertools.pairwise(losses))
     assert losses[-1] < losses[0] / 20
-    for ours, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+    for ours, theirs in zip(model.parameters(), simple.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
 
 

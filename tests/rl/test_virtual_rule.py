@@ -16,7 +16,7 @@ Weights = NDArray[np.float32]
 
 
 @dataclass
-class Twin:
+class Reference:
     """The parameter server's rules, as plainly as they can be written."""
 
     weights: Weights
@@ -129,7 +129,7 @@ RULES: list[dict[str, Any]] = [
 def test_the_server_does_what_its_twin_does(rule: dict[str, Any]) -> None:
     rng = np.random.default_rng(7)
     made = job(3, rule)
-    twin = Twin(np.zeros(SIZE, np.float32), rule, workers=3)
+    reference = Reference(np.zeros(SIZE, np.float32), rule, workers=3)
     basis = [1, 1, 1]
     parts = [np.zeros(SIZE, np.float32)]
     for worker in range(3):
@@ -141,20 +141,20 @@ def test_the_server_does_what_its_twin_does(rule: dict[str, Any]) -> None:
         made.push(worker, [step], reward=reward, weight=weight)
         settle(made)
         own = basis[worker]
-        twin.apply(step * np.float32(weight), weight, reward, (own, own), worker=worker)
+        reference.apply(step * np.float32(weight), weight, reward, (own, own), worker=worker)
         if rng.random() < 0.4:
             version = made.pull(worker, parts, basis[worker])
             if version is not None:
-                assert version == twin.version
-                np.testing.assert_allclose(parts[0], twin.weights, rtol=1e-5, atol=1e-6)
+                assert version == reference.version
+                np.testing.assert_allclose(parts[0], reference.weights, rtol=1e-5, atol=1e-6)
                 basis[worker] = version
     model = made.model()
     assert model is not None
-    assert model[0] == twin.version
-    np.testing.assert_allclose(model[1], twin.weights, rtol=1e-5, atol=1e-6)
+    assert model[0] == reference.version
+    np.testing.assert_allclose(model[1], reference.weights, rtol=1e-5, atol=1e-6)
     served = json.loads(made.stats())["server"]["jobs"][0]
-    assert served["fates"]["delivered_alone"] == twin.applied
-    assert served["fates"]["gated"] == twin.refused
+    assert served["fates"]["delivered_alone"] == reference.applied
+    assert served["fates"]["gated"] == reference.refused
     assert max(basis) > 1
 
 
@@ -163,18 +163,18 @@ def test_what_meets_in_the_queue_is_one_step(step: str) -> None:
     slow = {"uplink_bps": update_bytes(SIZE) * 8 * 20}  # 50 ms an update
     rule = {"staleness_power": 1.0, "step": step}
     made = job(3, rule, clusters=1, switch=slow)
-    twin = Twin(np.zeros(SIZE, np.float32), rule, workers=3)
+    reference = Reference(np.zeros(SIZE, np.float32), rule, workers=3)
     parts = [np.zeros(SIZE, np.float32)]
     for worker in range(3):
         made.pull(worker, parts, 0)
         made.push(worker, [np.full(SIZE, worker + 1, np.float32)], reward=float(worker))
     made.run_until(made.now_ns + 1000 * MS)
     # The first is on the wire, locked, when the others come: they wait together.
-    twin.apply(np.full(SIZE, 1, np.float32), 1.0, 0.0, (1, 1), worker=0)
-    twin.apply(np.full(SIZE, 5, np.float32), 2.0, 1.5, (1, 1), worker=1, count=2)
+    reference.apply(np.full(SIZE, 1, np.float32), 1.0, 0.0, (1, 1), worker=0)
+    reference.apply(np.full(SIZE, 5, np.float32), 2.0, 1.5, (1, 1), worker=1, count=2)
     model = made.model()
     assert model is not None
-    np.testing.assert_allclose(model[1], twin.weights, rtol=1e-6)
+    np.testing.assert_allclose(model[1], reference.weights, rtol=1e-6)
     fates = json.loads(made.stats())["switch"]["fates"]
     assert (fates["sent_alone"], fates["merged"]) == (1, 2)
 

@@ -128,8 +128,8 @@ def _snapshots_often(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_at_every_step(tmp_path: Path, step: str, seed: int) -> None:
     commands = script(seed)
-    twin = lived(tmp_path / "twin.db", commands)
-    assert len(twin) == len(commands)
+    uninterrupted_run = lived(tmp_path / "uninterrupted_run.db", commands)
+    assert len(uninterrupted_run) == len(commands)
     file, kills = tmp_path / "killed.db", 0
     answers: list[str] = []
     for nth in (1, 2, 3, 5):
@@ -139,18 +139,18 @@ def test_killed_at_every_step(tmp_path: Path, step: str, seed: int) -> None:
     answers += lived(file, commands, None, len(answers))
     assert len(answers) == len(commands)
     assert kills > 0
-    for number, (mine, uninterrupted) in enumerate(zip(answers, twin, strict=True)):
+    for number, (mine, uninterrupted) in enumerate(zip(answers, uninterrupted_run, strict=True)):
         # What was asked twice may have been done the first time: refused then, for it is done.
         if mine != uninterrupted:
             assert (mine, uninterrupted) == ("refused", "done"), commands[number]
-    assert state(file) == state(tmp_path / "twin.db")
+    assert state(file) == state(tmp_path / "uninterrupted_run.db")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20, 26))
 def test_killed_at_any_time(tmp_path: Path, seed: int) -> None:
     commands, rng = script(seed, 60), random.Random(seed)
-    twin = lived(tmp_path / "twin.db", commands)
+    uninterrupted_run = lived(tmp_path / "uninterrupted_run.db", commands)
     file = tmp_path / "killed.db"
     answers: list[str] = []
     while len(answers) < len(commands):
@@ -171,6 +171,6 @@ def test_killed_at_any_time(tmp_path: Path, seed: int) -> None:
             os.kill(child, signal.SIGKILL)
             answers += [line.strip() for line in said if line.endswith("\n")]
         os.waitpid(child, 0)
-    for mine, uninterrupted in zip(answers, twin, strict=True):
+    for mine, uninterrupted in zip(answers, uninterrupted_run, strict=True):
         assert mine == uninterrupted or (mine, uninterrupted) == ("refused", "done")
-    assert state(file) == state(tmp_path / "twin.db")
+    assert state(file) == state(tmp_path / "uninterrupted_run.db")

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 from brute import Brute
-from twin import Ready, Twin
+from event_reference import Ready, Reference
 
 from olaf.verify.events import Events
 from olaf.verify.instance import Control, Hears, Instance, Kind, Objective, Sender, Ties
@@ -114,7 +114,7 @@ def drawn(of: Instance, draw: random.Random) -> Run:
             at += Fraction(index + 1, 100) if sender.jitter == 0 else Fraction(0)
             updates.append(((at.numerator // at.denominator, at % 1), index))
     often = draw.random()
-    return Twin(of, lambda: draw.random() < often).run(updates)
+    return Reference(of, lambda: draw.random() < often).run(updates)
 
 
 def paper(interval_ms: int, slots: int, horizon_ms: int, *, jitter_ms: int = 0) -> Instance:

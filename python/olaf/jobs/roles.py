@@ -345,7 +345,7 @@ def _page_of(client: Any) -> str | None:
 
 
 def _client_of(task: WorkerJob, stop: Callable[[], bool]) -> Any:
-    """The worker's connection: ``_olaf.Client``, or its twin over TCP."""
+    """The worker's connection: ``_olaf.Client``, or one that is used alike, over TCP."""
     if task.tcp is not None:
         from olaf.tcp.client import TcpClient
 

@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass, replace
 
 import numpy as np
-from queue_twin import Update
+from queue_reference import Update
 
 BEAT = 64
 KINDS = ("framing", "too_long", "refused", "other", "update")

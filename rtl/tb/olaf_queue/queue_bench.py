@@ -1,4 +1,4 @@
-"""Drives `olaf_queue` cycle by cycle, and follows it with the twin."""
+"""Drives `olaf_queue` cycle by cycle, and follows it with the reference model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge, Timer
 from frames import Frame
-from queue_twin import Twin
+from queue_reference import Reference
 
 SESSION = 0xA1B2C3D4
 STATUS = struct.Struct(">HHHBxI")
@@ -29,13 +29,13 @@ COUNTERS = (
 
 
 class Bench:
-    """Drives the queue cycle by cycle, and follows it with the twin."""
+    """Drives the queue cycle by cycle, and follows it with the reference model."""
 
     def __init__(self, dut, gate: float | None) -> None:
         self.dut = dut
         self.slots = int(os.environ["BENCH_SLOTS"])
         self.width = int(os.environ.get("BENCH_DATA", "512")) // 8
-        self.twin = Twin(self.slots, gate, SESSION)
+        self.reference = Reference(self.slots, gate, SESSION)
         self.undecided: list[Frame] = []
         self.departing: list[bytes] = []
         self.others: list[bytes] = []
@@ -66,8 +66,8 @@ class Bench:
         dut.s_axil_araddr.value = 0
         dut.rst.value, dut.s_axis_tvalid.value, dut.m_axis_tready.value = 1, 0, 0
         dut.session.value, dut.active_clusters.value, dut.round_us.value = SESSION, ACTIVE, ROUND_US
-        dut.gate.value = self.twin.gate is not None
-        [bits] = struct.unpack(">Q", struct.pack(">d", self.twin.gate or 0.0))
+        dut.gate.value = self.reference.gate is not None
+        [bits] = struct.unpack(">Q", struct.pack(">d", self.reference.gate or 0.0))
         dut.gate_threshold.value = bits
         await RisingEdge(dut.clk)
         await Timer(1, unit="ps")
@@ -102,21 +102,21 @@ class Bench:
 
     def events(self) -> None:
         """An entry ends, the next is locked, an update is decided about."""
-        dut, twin, counts = self.dut, self.twin, self.counts
+        dut, reference, counts = self.dut, self.reference, self.counts
         if dut.ended.value == 1:
             counts["departed"] += 1
-            counts["contributors departed"] += twin.entries[0].update.contributors
-            twin.end_departure()
+            counts["contributors departed"] += reference.entries[0].update.contributors
+            reference.end_departure()
         if dut.begun.value == 1:
-            self.departing.append(twin.begin_departure())
+            self.departing.append(reference.begin_departure())
         fate = dut.fate.value.to_unsigned()
         if fate:
             update = self.undecided.pop(0).update
             assert update
-            said, displaced = twin.arrive(update)
+            said, displaced = reference.arrive(update)
             expected = "rejected" if said in REASONS else said
             names = [name for at, name in enumerate(FATES) if fate >> at & 1]
-            assert names == [expected], f"cycle {self.cycle}: {names}, the twin says {said}"
+            assert names == [expected], f"cycle {self.cycle}: {names}, expected {said}"
             counts[said] += 1
             counts[f"contributors {expected}"] += update.contributors
             counts["contributors displaced"] += displaced

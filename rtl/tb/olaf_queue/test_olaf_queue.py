@@ -1,4 +1,4 @@
-"""`olaf_queue` against its twin: random frames, pauses on both sides, and its counters."""
+"""`olaf_queue` against its reference model: random frames, pauses at both ends, and counters."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def every_frame_is_what_the_twin_says(dut) -> None:
         await bench.step(None, True)
     assert not bench.undecided
     assert not bench.departing
-    assert not bench.twin.entries
+    assert not bench.reference.entries
     bench.counts["no_room"] += len(bench.others)
     told = dict(zip(COUNTERS, await bench.counters(), strict=True))
     assert told == {name: bench.counts[name] for name in told}

@@ -13,7 +13,7 @@ import numpy as np
 from bench import simulate
 from frames import Frame
 from queue_bench import Bench
-from queue_twin import Update
+from queue_reference import Update
 
 
 def test_rate() -> None:
@@ -44,7 +44,7 @@ async def drain(bench: Bench) -> None:
         await bench.step(None, True)
     assert not bench.undecided
     assert not bench.departing
-    assert not bench.twin.entries
+    assert not bench.reference.entries
 
 
 async def begin(dut, clock: bool, gate: float | None = None) -> Bench:

@@ -15,7 +15,7 @@ import pytest
 from bench import simulate
 from frames import Frame
 from queue_bench import Bench
-from queue_twin import Update
+from queue_reference import Update
 from test_rate import begin, drain, update
 
 WIDTH = int(os.environ.get("BENCH_DATA", "256")) // 8

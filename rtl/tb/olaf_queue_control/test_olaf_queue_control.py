@@ -1,4 +1,4 @@
-"""`olaf_queue_control` against its twin: random events, several in one cycle."""
+"""`olaf_queue_control` against its reference model: random events, several in one cycle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from bench import simulate
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge, Timer
-from twin import Arrival, Twin
+from control_reference import Arrival, Reference
 
 FATES = ("appended", "merged", "replaced", "filtered", "dropped", "rejected")
 COUNT = 4
@@ -39,7 +39,7 @@ def arrival(chance: random.Random, flows: int) -> Arrival:
 async def every_cycle_is_what_the_twin_says(dut) -> None:
     slots = int(os.environ["BENCH_SLOTS"])
     chance = random.Random(11)
-    twin = Twin(slots, COUNT)
+    reference = Reference(slots, COUNT)
     seen = dict.fromkeys(FATES, 0)
     instants = dict.fromkeys(["append at an end when full", "second entry behind the head"], 0)
     cocotb.start_soon(Clock(dut.clk, 4, unit="ns").start(start_high=False))
@@ -61,36 +61,36 @@ async def every_cycle_is_what_the_twin_says(dut) -> None:
             getattr(dut, name).value = int(getattr(update, name))
         await Timer(1, unit="ns")
 
-        head = twin.entries[0] if twin.locked else None
+        head = reference.entries[0] if reference.locked else None
         assert bool(dut.departing.value) == (head is not None)
         if head:
             assert int(dut.departing_slot.value) == head.slot
             assert dut.departing_flow.value.to_unsigned() == head.flow
             assert dut.departing_contributors.value.to_unsigned() == head.contributors
-        assert dut.used.value.to_unsigned() == len(twin.entries)
+        assert dut.used.value.to_unsigned() == len(reference.entries)
 
-        was_full = len(twin.entries) == slots
+        was_full = len(reference.entries) == slots
         if ends:
-            twin.end_departure()
+            reference.end_departure()
         if begins:
-            twin.begin_departure()
+            reference.begin_departure()
         said = [fate for fate in FATES if getattr(dut, fate).value == 1]
         if comes:
-            fate, slot, displaced = twin.arrive(update)
-            assert said == [fate], f"cycle {cycle}: {said}, the twin says {fate}"
+            fate, slot, displaced = reference.arrive(update)
+            assert said == [fate], f"cycle {cycle}: {said}, the reference model says {fate}"
             if slot is not None:
                 assert int(dut.slot.value) == slot
             if fate == "replaced":
                 assert dut.displaced.value.to_unsigned() == displaced
             seen[fate] += 1
             instants["append at an end when full"] += fate == "appended" and was_full
-            locked_flow = twin.entries[0].flow if twin.locked else None
+            locked_flow = reference.entries[0].flow if reference.locked else None
             behind = fate == "appended" and locked_flow == update.flow
             instants["second entry behind the head"] += behind
         else:
             assert said == []
         if reset:
-            twin = Twin(slots, COUNT)
+            reference = Reference(slots, COUNT)
         await RisingEdge(dut.clk)
         await Timer(1, unit="ps")
     assert all(seen.values()), seen

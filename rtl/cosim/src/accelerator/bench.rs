@@ -1,11 +1,11 @@
-//! Drives `iswitch_accelerator` and its twin.
+//! Drives `iswitch_accelerator` and its reference model.
 
 use crate::Shim;
 use crate::accelerator::counters::{COUNTERS, Counters, NAMES, TYPE};
 use crate::accelerator::datagram::{Beat, Offered, Shape};
 use crate::accelerator::pins::{In, Out};
+use crate::accelerator::reference::Reference;
 use crate::accelerator::traffic::{Limits, Traffic};
-use crate::accelerator::twin::Twin;
 use crate::counters::{Reader, same_counters};
 use crate::design::Design;
 use crate::ends::{Sink, Source};
@@ -41,9 +41,9 @@ impl Accelerator {
     }
 
     /// The engine's switch, as after a reset. It draws a secret of its own where addresses have to be proved.
-    fn twin(&self, epoch: u8, chance: &mut Rng) -> Twin {
+    fn reference(&self, epoch: u8, chance: &mut Rng) -> Reference {
         let secret = self.proofs.then(|| chance.fork());
-        Twin::new(self.slots, self.longest(), epoch, secret)
+        Reference::new(self.slots, self.longest(), epoch, secret)
     }
 }
 
@@ -81,7 +81,7 @@ struct Bench {
     traffic: Traffic,
     source: Source<Offered>,
     sink: Sink<Beat>,
-    twin: Twin,
+    reference: Reference,
     reader: Reader,
     phase: Phase,
     reset: bool,
@@ -107,7 +107,7 @@ impl Bench {
             traffic: Traffic::new(limits),
             source: Source::new(),
             sink: Sink::new(),
-            twin: of.twin(epoch, &mut chance),
+            reference: of.reference(epoch, &mut chance),
             chance,
             reader: Reader::default(),
             phase: Phase::Traffic,
@@ -152,7 +152,7 @@ impl Bench {
         let draw = || {
             more.then(|| {
                 let padding = self.chance.u8(..);
-                let datagram = self.traffic.draw(&mut self.chance, &self.twin.view);
+                let datagram = self.traffic.draw(&mut self.chance, &self.reference.view);
                 self.of.shape().offer(datagram, padding)
             })
         };
@@ -169,7 +169,7 @@ impl Bench {
     /// A reset forgets everything, in the hardware and here. The number of the first generation is read in it.
     fn restart(&mut self) {
         self.reset = false;
-        self.twin = self.of.twin(self.epoch, &mut self.chance);
+        self.reference = self.of.reference(self.epoch, &mut self.chance);
         self.epoch = self.chance.u8(..);
         self.source.reset();
         self.sink.reset();
@@ -180,10 +180,10 @@ impl Bench {
 
     fn ends(&mut self, pins: &In, out: &Out) -> Result<(), String> {
         if let Some(beats) = self.sink.observe(pins.tready, out.offered())? {
-            self.twin.left(&self.of.shape().left(&beats)?)?;
+            self.reference.left(&self.of.shape().left(&beats)?)?;
         }
         if let Some((_, Some(offered))) = self.source.observe(out.s_tready) {
-            self.twin.take(offered.datagram)?;
+            self.reference.take(offered.datagram)?;
         }
         Ok(())
     }
@@ -196,12 +196,12 @@ impl Bench {
                 if comes {
                     self.source.load = 1.0;
                 }
-                let busy = out.tvalid || !self.twin.is_empty();
+                let busy = out.tvalid || !self.reference.is_empty();
                 self.phase.drained(cycle, comes, busy, DRAIN)?;
             }
             Phase::Read => {
                 if let Some(counters) = self.reader.observe(TYPE, pins.ask, out.answer)? {
-                    same_counters(&NAMES, counters, self.twin.counters())?;
+                    same_counters(&NAMES, counters, self.reference.counters())?;
                     let since = counters.iter().zip(self.read).map(|(now, read)| now - read);
                     for (total, more) in self.total.iter_mut().zip(since) {
                         *total += more;

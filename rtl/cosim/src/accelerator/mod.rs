@@ -9,8 +9,8 @@ mod bench;
 mod counters;
 mod datagram;
 mod pins;
+mod reference;
 mod traffic;
-mod twin;
 
 pub use bench::{Accelerator, compare};
 pub use counters::{COUNTERS, Counters, NAMES};

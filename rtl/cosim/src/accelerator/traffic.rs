@@ -2,7 +2,7 @@
 //! every spell: how many messages, how many packets for one sum, how wild the numbers.
 
 use crate::accelerator::datagram::Datagram;
-use crate::accelerator::twin::View;
+use crate::accelerator::reference::View;
 use fastrand::Rng;
 use olaf_wire::iswitch::offsets::{control, join, leave};
 use olaf_wire::iswitch::{

@@ -1,4 +1,4 @@
-//! Drives `olaf_queue` and its twin.
+//! Drives `olaf_queue` and its reference model.
 
 use crate::Shim;
 use crate::counters::{Reader, same_counters};
@@ -8,7 +8,7 @@ use crate::frames::counters::{COUNTERS, Counters, NAMES, TYPE};
 use crate::frames::frame::{Beat, Frame, bytes_of};
 use crate::frames::generator::Generator;
 use crate::frames::pins::{In, Out};
-use crate::frames::twin::{Settings, Twin};
+use crate::frames::reference::{Reference, Settings};
 use crate::mismatch::{Mismatch, Run};
 use crate::phase::Phase;
 use fastrand::Rng;
@@ -60,7 +60,7 @@ struct Bench {
     source: Source<Frame>,
     sink: Sink<Beat>,
     settings: Settings,
-    twin: Twin,
+    reference: Reference,
     reader: Reader,
     phase: Phase,
     reset: bool,
@@ -80,7 +80,7 @@ impl Bench {
             source: Source::new(),
             sink: Sink::new(),
             settings,
-            twin: twin(queue, settings),
+            reference: reference(queue, settings),
             reader: Reader::default(),
             phase: Phase::Traffic,
             reset: true,
@@ -141,7 +141,7 @@ impl Bench {
     fn restart(&mut self) {
         self.reset = false;
         self.settings = settings(&mut self.chance, self.queue.gate);
-        self.twin = twin(self.queue, self.settings);
+        self.reference = reference(self.queue, self.settings);
         self.source.reset();
         self.sink.reset();
         self.reader = Reader::default();
@@ -150,29 +150,29 @@ impl Bench {
 
     /// The hardware's order within a cycle: an entry ends, the next is locked, an update is decided about.
     fn events(&mut self, cycle: u64, out: &Out) -> Result<(), String> {
-        self.twin.observe_used(cycle);
+        self.reference.observe_used(cycle);
         if out.ended {
-            self.twin.end()?;
+            self.reference.end()?;
         }
         if out.begun {
-            self.twin.begin()?;
+            self.reference.begin()?;
         }
         if out.fate != 0 {
-            self.twin.arrive(out.fate)?;
+            self.reference.arrive(out.fate)?;
         }
         Ok(())
     }
 
     fn ends(&mut self, cycle: u64, pins: &In, out: &Out) -> Result<(), String> {
         if let Some((beat, frame)) = self.source.observe(out.s_tready) {
-            self.twin.beat_in(cycle, beat);
+            self.reference.beat_in(cycle, beat);
             if let Some(frame) = frame {
-                self.twin.frame_in(frame);
+                self.reference.frame_in(frame);
             }
         }
         if let Some(beats) = self.sink.observe(pins.tready, out.offered())? {
             let bytes = bytes_of(&beats).ok_or("a frame leaves with bytes that are not kept")?;
-            self.twin.frame_out(&bytes)?;
+            self.reference.frame_out(&bytes)?;
         }
         Ok(())
     }
@@ -185,14 +185,14 @@ impl Bench {
                 if comes {
                     self.source.load = 1.0;
                 }
-                let busy = out.tvalid || !self.twin.is_empty();
+                let busy = out.tvalid || !self.reference.is_empty();
                 if self.phase.drained(cycle, comes, busy, DRAIN)? {
-                    self.twin.drained()?;
+                    self.reference.drained()?;
                 }
             }
             Phase::Read => {
                 if let Some(counters) = self.reader.observe(TYPE, pins.ask, out.answer)? {
-                    same_counters(&NAMES, counters, self.twin.counters)?;
+                    same_counters(&NAMES, counters, self.reference.counters)?;
                     for (total, counter) in self.total.iter_mut().zip(counters) {
                         *total += counter;
                     }
@@ -216,8 +216,8 @@ fn settings(chance: &mut Rng, gate: bool) -> Settings {
     }
 }
 
-fn twin(queue: Queue, settings: Settings) -> Twin {
+fn reference(queue: Queue, settings: Settings) -> Reference {
     // The ring for other frames: two of the longest, and eight beats before and behind.
     let beats = 2 * queue.longest.div_ceil(64) + 16;
-    Twin::new(settings, queue.slots, beats.next_power_of_two())
+    Reference::new(settings, queue.slots, beats.next_power_of_two())
 }

@@ -8,7 +8,7 @@ mod counters;
 mod frame;
 mod generator;
 mod pins;
-mod twin;
+mod reference;
 
 pub use bench::{Queue, compare};
 pub use counters::{COUNTERS, Counters, NAMES};

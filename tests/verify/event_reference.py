@@ -21,7 +21,7 @@ class Entry:
 
 
 @dataclass
-class Twin:
+class Reference:
     """A run in the making."""
 
     instance: Instance

@@ -44,7 +44,7 @@ pub(super) struct View {
 }
 
 /// The engine's switch.
-pub(super) struct Twin {
+pub(super) struct Reference {
     engine: Switch,
     now: Instant,
     /// Bytes of the longest datagram that the hardware keeps.
@@ -55,7 +55,7 @@ pub(super) struct Twin {
     pub(super) view: View,
 }
 
-impl Twin {
+impl Reference {
     /// `secret`: addresses have to be proved, and this draws what the proofs are made of.
     pub(super) fn new(slots: u32, longest: usize, epoch: u8, secret: Option<Rng>) -> Self {
         let config =

@@ -34,7 +34,7 @@ struct Looked {
 }
 
 /// The engine's queue, and everything that is expected.
-pub(super) struct Twin {
+pub(super) struct Reference {
     settings: Settings,
     slots: usize,
     /// Beats of other frames for which there is room.
@@ -56,7 +56,7 @@ pub(super) struct Twin {
 /// Cycles from a beat's arrival to `olaf_status`.
 const TO_STATUS: u64 = 2;
 
-impl Twin {
+impl Reference {
     pub(super) fn new(settings: Settings, slots: usize, room: usize) -> Self {
         Self {
             settings,

@@ -29,7 +29,7 @@ class Arrival:
 
 
 @dataclass
-class Twin:
+class Reference:
     slots: int
     count_bits: int
     entries: list[Entry] = field(default_factory=list)

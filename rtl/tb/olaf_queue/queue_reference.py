@@ -75,7 +75,7 @@ class Entry:
     """Sum of rewards times weights; none if it was never merged."""
 
 
-class Twin:
+class Reference:
     def __init__(self, slots: int, gate: float | None, session: int) -> None:
         self.slots, self.gate, self.session = slots, gate, session
         self.entries: list[Entry] = []
