@@ -2,7 +2,15 @@
 //!
 //! A sender can write any address into a datagram. Before the proof nothing goes to the address but
 //! answers to joins, each at most twice as long as the join; so nobody draws models to another's address.
+//!
+//! A join makes a member at once, and is proved by a number that is remembered. Where many members have not
+//! proved their addresses, a newcomer has to do it first, with a [cookie](super::Cookies) that nobody
+//! remembers: a flood of forged addresses takes few places.
 
+use super::Cookies;
+use crate::engine::Place;
+use crate::ids::PeerId;
+use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
@@ -14,7 +22,17 @@ pub struct Proofs<K> {
     /// None: addresses are believed, as where no address can be forged, or another layer proves them.
     chance: Option<Chance>,
     of: BTreeMap<K, Proof>,
+    /// For newcomers while there is a crowd. Its secret is drawn when it is needed first.
+    cookies: Cookies,
+    /// Members of peers that have proved nothing, as counted last, and newcomers since.
+    unproven: usize,
 }
+
+/// Members of peers that have not proved their addresses, beyond which newcomers prove theirs first. A
+/// switch forgets such a member after `silent_after` (2 s), and its server after a minute: of one switch
+/// the server then knows at most 9,600, fewer than one peer may bring. It is more than the workers that one
+/// address may have, so that a crowd at one address is refused for what it is.
+pub const UNPROVEN: usize = 320;
 
 struct Proof {
     nonce: u32,
@@ -35,7 +53,7 @@ impl Proof {
 
 impl<K> Default for Proofs<K> {
     fn default() -> Self {
-        Self { chance: None, of: BTreeMap::new() }
+        Self { chance: None, of: BTreeMap::new(), cookies: Cookies::default(), unproven: 0 }
     }
 }
 
@@ -43,6 +61,52 @@ impl<K: Ord> Proofs<K> {
     /// Addresses have to be proved from now on.
     pub fn demand(&mut self, chance: Chance) {
         self.chance = Some(chance);
+    }
+
+    /// The next joins come from this address.
+    pub const fn comes_from(&mut self, address: Place) {
+        self.cookies.comes_from(address);
+    }
+
+    /// Returns true if addresses have to be proved.
+    pub const fn are_demanded(&self) -> bool {
+        self.chance.is_some()
+    }
+
+    /// Returns true if so many members have proved nothing that a newcomer proves its address first.
+    pub const fn are_crowded(&self) -> bool {
+        self.unproven >= UNPROVEN
+    }
+
+    /// A worker became a member at that peer.
+    pub fn joined(&mut self, peer: &K) {
+        self.unproven += usize::from(!self.is_proven(peer));
+    }
+
+    /// Counts the members of peers that have proved nothing; `members` says how many are at a peer.
+    pub fn count(&mut self, members: impl Fn(&K) -> usize) {
+        let open = self.of.iter().filter(|(_, proof)| !proof.is_proven);
+        self.unproven = open.map(|(peer, _)| members(peer)).sum();
+    }
+
+    /// Takes the number in a newcomer's join for the cookie that was sent to its address; returns true if
+    /// it is this.
+    pub fn takes_cookie(&mut self, now: Instant, of: (PeerId, K), echo: u32) -> bool {
+        let Some(chance) = &mut self.chance else { return true };
+        if !self.cookies.are_demanded() || !self.cookies.proves(now, of.0, echo) {
+            return false;
+        }
+        self.of.entry(of.1).or_insert_with(|| Proof::drawn(chance)).is_proven = true;
+        true
+    }
+
+    /// The cookie that a newcomer has to send back.
+    pub fn cookie(&mut self, now: Instant, peer: PeerId) -> u32 {
+        let Some(chance) = &mut self.chance else { return 0 };
+        if !self.cookies.are_demanded() {
+            self.cookies.demand(chance);
+        }
+        self.cookies.asked(now, peer)
     }
 
     /// A peer's join came with that number; 0: with none.

@@ -140,3 +140,80 @@ fn a_join_that_is_late_does_not_move_its_worker_back() {
     assert!(here.contains(&(olaf_engine::JobId(JOB), ClusterId(7))));
     assert_eq!(sw.sends(W { cluster: 7, ..W1 }, 0, &[1.0, 1.0]), Verdict::Absorb);
 }
+
+/// A join without a proof, from another address each time, as whoever forges addresses sends them.
+fn forged(sw: &mut Bench, number: u32) -> Verdict {
+    let who = W { peer: 1_000 + number, worker: 1_000 + number, ..W1 };
+    let mut buf = [0; 256];
+    let len = join(who, PARAMETERS).emit(&mut buf);
+    sw.recv(who.source(), &buf[..len])
+}
+
+fn nonce_to(sw: &mut Bench, who: W) -> Option<(WelcomeCode, u32)> {
+    sw.down().into_iter().rev().find_map(|(peer, out)| match out {
+        Out::Welcome(welcome) if peer.0 == who.peer => Some((welcome.code, welcome.nonce)),
+        _ => None,
+    })
+}
+
+#[test]
+fn forged_addresses_take_few_places_and_a_newcomer_that_proves_its_own_is_let_in() {
+    let mut sw = demanding(Config::default());
+    let mut passed_up = 0;
+    for number in 0..17_000 {
+        let verdict = forged(&mut sw, number);
+        let asked = Verdict::Drop(DropReason::NotProven);
+        assert!(verdict == Verdict::Absorb || verdict == asked, "{verdict:?}");
+        passed_up += usize::from(verdict == Verdict::Absorb);
+        sw.up();
+        sw.down();
+    }
+    assert!(passed_up <= 320, "{passed_up} joins went up to the server");
+    assert!(sw.switch.statistics(sw.now).workers.len() <= 322);
+    assert!(sw.events().len() < 100, "few lines");
+    let newcomer = W { peer: 77, worker: 77, ..W1 };
+    let mut buf = [0; 256];
+    let len = join(newcomer, PARAMETERS).emit(&mut buf);
+    assert_eq!(sw.recv(newcomer.source(), &buf[..len]), Verdict::Drop(DropReason::NotProven));
+    assert!(sw.up().is_empty());
+    let (code, nonce) = nonce_to(&mut sw, newcomer).expect("an answer");
+    assert_eq!(code, WelcomeCode::JoinAgain);
+    // Another address has no use for the cookie.
+    let thief = W { peer: 78, worker: 78, ..W1 };
+    let len = Join { nonce, ..join(thief, PARAMETERS) }.emit(&mut buf);
+    assert_eq!(sw.recv(thief.source(), &buf[..len]), Verdict::Drop(DropReason::NotProven));
+    joins(&mut sw, newcomer, nonce);
+    assert_eq!(sw.up().len(), 1, "its join goes up");
+    sw.welcomes(welcome(newcomer, WelcomeCode::Welcome));
+    assert_eq!(sw.sends(newcomer, 0, &[1.0, 1.0]), Verdict::Absorb);
+    // The others came to nothing, and joins are as they were.
+    sw.until(sw.now + core::time::Duration::from_secs(3));
+    assert!(sw.switch.statistics(sw.now).workers.len() <= 3);
+    assert_eq!(forged(&mut sw, 20_000), Verdict::Absorb);
+}
+
+#[test]
+fn forged_addresses_open_few_jobs_and_a_new_job_begins_beside_them() {
+    let mut sw = demanding(Config::default());
+    for number in 0..300 {
+        let who = W { job: 1_000 + number, peer: 1_000 + number, ..W1 };
+        let mut buf = [0; 256];
+        let len = join(who, PARAMETERS).emit(&mut buf);
+        sw.recv(who.source(), &buf[..len]);
+        sw.up();
+        sw.welcomes(welcome(who, WelcomeCode::Welcome));
+        sw.down();
+    }
+    assert!(sw.switch.statistics(sw.now).servers.len() <= 33);
+    let honest = W { job: 7, peer: 77, ..W1 };
+    let mut buf = [0; 256];
+    let len = join(honest, PARAMETERS).emit(&mut buf);
+    assert_eq!(sw.recv(honest.source(), &buf[..len]), Verdict::Drop(DropReason::NotProven));
+    let (_, nonce) = nonce_to(&mut sw, honest).expect("an answer");
+    joins(&mut sw, honest, nonce);
+    assert_eq!(sw.up().len(), 1);
+    sw.welcomes(welcome(honest, WelcomeCode::Welcome));
+    assert_eq!(sw.sends(honest, 0, &[1.0, 1.0]), Verdict::Absorb);
+    sw.until(sw.now + core::time::Duration::from_secs(15));
+    assert!(sw.switch.statistics(sw.now).servers.len() <= 2, "the others came to nothing");
+}

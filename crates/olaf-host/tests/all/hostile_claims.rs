@@ -440,3 +440,72 @@ fn a_reward_beyond_all_others_does_not_shut_the_gate() {
     assert_eq!(honest(&mut pair), 0);
     assert_eq!(pair.server.statistics(pair.now).jobs[0].clipped.reward, 1);
 }
+
+/// A server that demands proofs, and the answer of each join.
+fn proving() -> Several {
+    let mut several = Several::new();
+    let mut last = 40;
+    several.server.demand_proofs(Box::new(move || {
+        last += 1;
+        last
+    }));
+    several
+}
+
+fn joined(
+    several: &mut Several,
+    (job, from): (u32, u32),
+    nonce: u32,
+) -> (Result<(), Refused>, Welcome) {
+    let join = olaf_samples::join(olaf_samples::address(job, 0, from), SEGMENTS, 1);
+    let join = olaf_wire::Join { nonce, ..join };
+    let result = several.says(from, |buf| join.emit(buf));
+    let welcome = several.sent().into_iter().find_map(|(to, bytes)| {
+        let packet = Packet::new_checked(&bytes).unwrap();
+        (to == from && packet.kind() == Kind::Welcome).then(|| Welcome::parse(&packet).unwrap())
+    });
+    (result, welcome.expect("each join is answered"))
+}
+
+#[test]
+fn forged_addresses_take_few_places_at_a_server_and_do_not_stay() {
+    let mut several = proving();
+    let (first, _) = joined(&mut several, (2, 1), 0);
+    assert_eq!(first, Ok(()));
+    for from in 1_000..18_000 {
+        let _ = joined(&mut several, (2, from), 0);
+        if from % 1_000 == 0 {
+            several.now = several.now + Duration::from_millis(50);
+            several.server.handle_timeout(several.now);
+        }
+    }
+    let here =
+        |several: &Several| several.server.statistics(several.now).jobs[0].clusters[0].workers;
+    assert!(here(&several) <= 321, "{}", here(&several));
+    let (refused, welcome) = joined(&mut several, (2, 9), 0);
+    assert_eq!((refused, welcome.code), (Err(Refused::NotProven), WelcomeCode::JoinAgain));
+    let (stolen, _) = joined(&mut several, (2, 10), welcome.nonce);
+    assert_eq!(stolen, Err(Refused::NotProven), "the cookie is of another address");
+    let (let_in, again) = joined(&mut several, (2, 9), welcome.nonce);
+    assert_eq!((let_in, again.code, again.nonce), (Ok(()), WelcomeCode::Welcome, 0));
+    for _ in 0..30 {
+        several.now = several.now + Duration::from_millis(100);
+        several.server.handle_timeout(several.now);
+    }
+    assert_eq!(here(&several), 1, "the one that has proved its address");
+}
+
+#[test]
+fn empty_jobs_of_one_switch_make_room_for_one_another() {
+    let mut several = Several::new();
+    for worker in 1..400 {
+        let join =
+            olaf_samples::join(olaf_samples::address(1_000 + worker, 0, worker), SEGMENTS, 1);
+        // All of them come through one switch.
+        several.says(7, |buf| olaf_wire::Join { hops: 1, ..join }.emit(buf)).unwrap();
+        several.now = several.now + Duration::from_millis(1);
+    }
+    let jobs = several.server.statistics(several.now).jobs;
+    assert_eq!(jobs.len(), 256);
+    assert_eq!(jobs.first().map(|job| job.job), Some(1_144), "the oldest gave way");
+}

@@ -12,6 +12,7 @@ mod hostile;
 mod hostile_bounds;
 mod hostile_claims;
 mod layouts;
+mod lying_switch;
 mod merges;
 mod refusals;
 mod several_switches;

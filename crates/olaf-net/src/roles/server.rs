@@ -165,6 +165,10 @@ struct Kept {
 }
 
 impl Engine for Kept {
+    fn comes_from(&mut self, address: olaf_engine::engine::Place) {
+        self.brain.comes_from(address);
+    }
+
     fn take_signer(&mut self, now: Instant, signer: Box<dyn Signer>) {
         self.brain.take_signer(now, signer);
     }

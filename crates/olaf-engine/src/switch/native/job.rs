@@ -22,6 +22,8 @@ pub(super) struct Job {
     pub(super) last_join: Instant,
     /// The peer whose join made the job known here.
     pub(super) opened_by: Option<PeerId>,
+    /// A worker of it has proved its address, or need not.
+    pub(super) has_proof: bool,
     /// The server's; it owes a heartbeat when something was sent to it.
     pub(super) liveness: Liveness,
     /// The switch above, by its lives; unknown where the server itself is.
@@ -150,15 +152,16 @@ pub(super) struct Cluster {
 }
 
 impl Job {
-    /// Returns true if the server has let a worker of it in.
+    /// Returns true if the server has let a worker of it in, and the worker was where it said.
     pub(super) const fn is_confirmed(&self) -> bool {
-        self.configured || self.shape.is_some()
+        self.configured || self.shape.is_some() && self.has_proof
     }
 
     pub(super) fn new(server: PeerId) -> Self {
         Self {
             server,
             configured: false,
+            has_proof: false,
             last_join: Instant(0),
             opened_by: None,
             liveness: Liveness::default(),

@@ -17,7 +17,7 @@
 use super::Switch;
 use super::answers::Receiver;
 use super::counters::Account;
-use super::job::{Asked, Cluster, Member};
+use super::job::{Asked, Cluster, Job, Member};
 use super::neighbours::Below;
 use super::ports::{Message, Place};
 use super::screening::Taken;
@@ -44,6 +44,8 @@ const MOVES: Allowance = Allowance { burst: 8, every: Duration::from_secs(1) };
 const UNCONFIRMED: u32 = 5;
 /// Jobs that no server has confirmed and that one peer brought.
 const JOBS_OF_A_PEER: usize = 16;
+/// Jobs in which nobody has proved an address, beyond which a new job begins with a proof.
+const UNPROVEN_JOBS: usize = 32;
 
 impl Switch {
     /// A worker announces itself, or repeats that it is here.
@@ -104,15 +106,24 @@ impl Switch {
         }
         let silent_after = self.config.silent_after;
         let full = self.is_full();
-        if !self.jobs.contains_key(&id) && (full || !self.has_room_for_a_job(from.peer)) {
+        let known = self.jobs.get(&id);
+        let is_new = known.is_none_or(|job| !job.members.contains_key(&join.address.worker));
+        let opens = known.is_none();
+        if opens && (full || self.has_opened_enough(from.peer)) {
             return self.turn_away(now, from, join, WelcomeCode::Full);
         }
         let max_workers = self.config.max_workers;
+        let is_crowded = |job: &Job| job.members.is_crowded(from.peer, join.hops, max_workers);
+        let crowded = is_new && known.is_some_and(is_crowded);
+        if is_new && !full && !crowded && self.must_prove_first(now, from.peer, join, opens) {
+            return self.ask_for_a_proof(now, from, join);
+        }
+        if opens && !self.makes_room_for_a_job() {
+            return self.turn_away(now, from, join, WelcomeCode::Full);
+        }
         let job = self.job(id, server);
         job.last_join = now;
         job.opened_by.get_or_insert(from.peer);
-        let crowded = !job.members.contains_key(&join.address.worker)
-            && job.members.is_crowded(from.peer, join.hops, max_workers);
         let event = match job.members.get_mut(&join.address.worker) {
             // The same session from another address: the worker's address changed, or its join is
             // replayed. While the worker is heard where it was, it is a replay.
@@ -166,6 +177,7 @@ impl Switch {
             None if full || crowded => return self.turn_away(now, from, join, WelcomeCode::Full),
             _ => {
                 job.members.insert(join.address.worker, new_member(now, from, join));
+                self.proofs.joined(&(id, from.peer));
                 None
             }
         };
@@ -187,7 +199,10 @@ impl Switch {
             self.reply(now, from, welcome);
         }
         self.proofs.heard((id, from.peer), join.nonce);
-        let nonce = self.jobs.get(&id).map_or(0, |job| job.nonce_above);
+        let is_proven = self.proofs.is_proven(&(id, from.peer));
+        let job = self.job(id, server);
+        job.has_proof |= is_proven;
+        let nonce = job.nonce_above;
         let passed_on = Join { hops: join.hops + 1, nonce, ..*join };
         self.send_up(now, from, server, Message::Join(passed_on))
     }
@@ -225,20 +240,46 @@ impl Switch {
         workers.sum::<usize>() >= self.config.max_workers
     }
 
-    /// Returns true if one more job fits that this peer brings. A job that no server has confirmed
-    /// gives way when there is no other room, the one with the oldest join first: joins alone must
-    /// not keep new jobs out.
-    fn has_room_for_a_job(&mut self, peer: PeerId) -> bool {
-        let unconfirmed = || self.jobs.iter().filter(|(_, job)| !job.is_confirmed());
-        let own = unconfirmed().filter(|(_, job)| job.opened_by == Some(peer)).count();
-        if own >= JOBS_OF_A_PEER {
-            return false;
-        }
+    /// Jobs that joins alone have made: no server has confirmed them, or nobody has proved an address there.
+    fn unconfirmed(&self) -> impl Iterator<Item = (&JobId, &Job)> {
+        self.jobs.iter().filter(|(_, job)| !job.is_confirmed())
+    }
+
+    /// Returns true if this peer brings no more jobs for now.
+    fn has_opened_enough(&self, peer: PeerId) -> bool {
+        let own = self.unconfirmed().filter(|(_, job)| job.opened_by == Some(peer));
+        own.count() >= JOBS_OF_A_PEER
+    }
+
+    /// Returns true if one more job fits. One that joins alone have made gives way when there is no other
+    /// room, the one with the oldest join first: joins alone must not keep new jobs out.
+    fn makes_room_for_a_job(&mut self) -> bool {
         if self.jobs.len() < self.config.max_jobs {
             return true;
         }
-        let oldest = unconfirmed().min_by_key(|(_, job)| job.last_join).map(|(id, _)| *id);
+        let oldest = self.unconfirmed().min_by_key(|(_, job)| job.last_join).map(|(id, _)| *id);
         oldest.is_some_and(|id| self.jobs.remove(&id).is_some())
+    }
+
+    /// Returns true if a newcomer has to prove its address before it takes a place: many others have not
+    /// proved theirs. Where its join does so, it is let in.
+    fn must_prove_first(&mut self, now: Instant, peer: PeerId, join: &Join, opens: bool) -> bool {
+        let id = join.address.job;
+        if self.proofs.is_proven(&(id, peer)) {
+            return false;
+        }
+        let unproven = || self.jobs.values().filter(|job| !job.has_proof && !job.configured);
+        let many = self.proofs.are_crowded() || opens && unproven().count() >= UNPROVEN_JOBS;
+        many && !self.proofs.takes_cookie(now, (peer, (id, peer)), join.nonce)
+    }
+
+    /// Nothing is remembered of the join. Its sender joins again at once with the cookie.
+    fn ask_for_a_proof(&mut self, now: Instant, from: Source, join: &Join) -> Verdict {
+        let nonce = self.proofs.cookie(now, from.peer);
+        let code = WelcomeCode::JoinAgain;
+        let welcome = self.welcome(now, join.address, join.sent_at_ns, code);
+        self.reply(now, from, Welcome { nonce, ..welcome });
+        Verdict::Drop(DropReason::NotProven)
     }
 
     /// If this very join passed here before with a lower hop count, returns the place that it
@@ -435,7 +476,7 @@ impl Switch {
     /// | server, or switch above | `silent_after` after something was sent to it | with its job |
     /// | switch below | `silent_after` | 30 times that, and no worker is behind it |
     /// | admitted worker | `silent_after` | 30 times that |
-    /// | worker without a welcome | - | `silent_after`: any sender can send a join |
+    /// | worker without a welcome, or whose address is not proved | - | `silent_after`: any sender can send a join |
     /// | cluster | - | no worker is in it, no update of it waits, and 30 times `silent_after` after its last update |
     /// | job | - | no worker is in it, no update of it waits, and 30 times `silent_after` after its last join |
     /// | job that no server confirmed | - | no worker is in it, and 5 times `silent_after` after its last join |
@@ -473,6 +514,7 @@ impl Switch {
         self.ports.forget_jobs(|id| jobs.contains_key(&id));
         self.arrivals.keep(jobs.values().map(|job| job.members.len() + job.below.len()).sum());
         self.proofs.keep(|(id, peer)| jobs.get(id).is_some_and(|job| job.members.at(*peer) > 0));
+        let proofs = &self.proofs;
         self.jobs.for_each_mut(|id, job| {
             if job.liveness.fell_silent(now, silent_after) {
                 let silent =
@@ -483,7 +525,7 @@ impl Switch {
             events.extend(switches.into_iter().map(|peer| Event::SwitchSilent(*id, peer)));
             job.members.keep(|member| {
                 let liveness = &member.liveness;
-                if member.admitted {
+                if member.admitted && proofs.is_proven(&(*id, member.peer)) {
                     !liveness.is_gone(now, silent_after)
                 } else {
                     !liveness.is_overdue(now, silent_after)
@@ -515,6 +557,7 @@ impl Switch {
             });
         });
         let jobs = &self.jobs;
+        self.proofs.count(|(id, peer)| jobs.get(id).map_or(0, |job| job.members.at(*peer)));
         self.hearings.keep(|(job, cluster)| {
             jobs.get(job).is_some_and(|job| job.clusters.contains_key(cluster))
         });

@@ -332,6 +332,10 @@ impl Switch {
 }
 
 impl Engine for Switch {
+    fn comes_from(&mut self, address: crate::engine::Place) {
+        self.proofs.comes_from(address);
+    }
+
     fn handle_packet(&mut self, now: Instant, from: Source, bytes: &[u8]) -> Verdict {
         self.clock = now;
         let below = from.port != PortId::UPLINK;

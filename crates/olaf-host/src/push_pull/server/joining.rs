@@ -29,6 +29,20 @@ impl Server {
             self.event(Event::WorkerRefused(seen, code));
             return Err(Refused::NotASwitch);
         }
+        // A question about the path takes no place.
+        let is_newcomer = !join.path.asks && self.is_newcomer(&join);
+        let peer = (from, join.address.job);
+        let must_prove = is_newcomer
+            && self.answers.proofs.are_crowded()
+            && !self.answers.proofs.is_proven(&peer)
+            && !self.answers.proofs.takes_cookie(now, (from, peer), join.nonce);
+        if must_prove {
+            // Nothing is remembered of it. Its sender joins again at once with the cookie.
+            let nonce = self.answers.proofs.cookie(now, from);
+            let welcome = self.welcome(now, &join, WelcomeCode::JoinAgain);
+            self.answers.control(from, Welcome { nonce, ..welcome });
+            return Err(Refused::NotProven);
+        }
         let code = self.admission(now, from, &join);
         if join.path.asks && !code.is_refusal() {
             let code = WelcomeCode::Path;
@@ -57,7 +71,9 @@ impl Server {
         self.note_hop(now, (from, join.address.job), join.hops);
         self.note_restored(now, &join);
         let welcome = self.welcome(now, &join, WelcomeCode::Welcome);
-        let peer = (from, join.address.job);
+        if is_newcomer {
+            self.answers.proofs.joined(&peer);
+        }
         self.answers.proofs.heard(peer, join.nonce);
         let nonce = self.answers.proofs.asked(&peer);
         self.answers.control(from, Welcome { padded_to, nonce, ..welcome });
@@ -80,6 +96,12 @@ impl Server {
             });
             self.sweep_hops_at = 2 * self.hops.len().max(SENDERS / 2);
         }
+    }
+
+    /// Returns true if the worker of a join is not known here.
+    fn is_newcomer(&self, join: &Join) -> bool {
+        let job = self.jobs.get(&join.address.job);
+        job.is_none_or(|job| !job.members.contains_key(&join.address.worker))
     }
 
     /// Returns true if a join may be.
@@ -144,22 +166,24 @@ impl Server {
         }
     }
 
-    /// Returns true if one more job fits that this peer begins. When there is no other room a job without a
+    /// Returns true if one more job fits that this peer begins. Jobs without a model that one peer began make
+    /// room for one another. When there is no other room a job without a
     /// model gives way, the one with the oldest join first: joins alone must not keep new jobs out. Next
     /// are jobs whose workers offered a model and went: a stranger can do that for each job in two
     /// datagrams.
     fn has_room_for_a_job(&mut self, now: Instant, peer: PeerId) -> bool {
         let silent_after = self.config.silent_after;
-        let empty = || self.jobs.iter().filter(|(_, job)| job.is_empty());
-        if empty().filter(|(_, job)| job.opened_by == Some(peer)).count() >= JOBS_OF_A_PEER {
-            return false;
-        }
-        if self.jobs.len() < self.config.max_jobs {
+        let is_own = |job: &Job| job.is_empty() && job.opened_by == Some(peer);
+        let own = self.jobs.iter().filter(|(_, job)| is_own(job));
+        let oldest = if own.clone().count() >= JOBS_OF_A_PEER {
+            own.min_by_key(|(_, job)| job.last_join)
+        } else if self.jobs.len() < self.config.max_jobs {
             return true;
-        }
-        let gives_way = |job: &Job| job.is_empty() || job.is_abandoned(now, silent_after);
-        let idle = self.jobs.iter().filter(|(_, job)| gives_way(job));
-        let oldest = idle.min_by_key(|(_, job)| (!job.is_empty(), job.last_join));
+        } else {
+            let gives_way = |job: &Job| job.is_empty() || job.is_abandoned(now, silent_after);
+            let idle = self.jobs.iter().filter(|(_, job)| gives_way(job));
+            idle.min_by_key(|(_, job)| (!job.is_empty(), job.last_join))
+        };
         let oldest = oldest.map(|(id, _)| *id);
         oldest.is_some_and(|id| {
             self.deadlines.set(id, None);

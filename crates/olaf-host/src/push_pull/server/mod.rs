@@ -278,8 +278,17 @@ impl Server {
             keep
         });
         let mut clusters_gone = BTreeSet::new();
+        let proofs = &self.answers.proofs;
         for (id, job) in &mut self.jobs {
-            job.members.keep(|member| !member.liveness.is_gone(now, after));
+            // Any sender can send a join: without a proof of its address it does not stay for long.
+            job.members.keep(|member| {
+                let liveness = &member.liveness;
+                if proofs.is_proven(&(member.peer, *id)) {
+                    !liveness.is_gone(now, after)
+                } else {
+                    !liveness.is_overdue(now, after)
+                }
+            });
             let gone = job.prune_clusters(now, after * GONE);
             clusters_gone.extend(gone.into_iter().map(|cluster| (*id, cluster)));
             let presence = &mut job.presence;
@@ -301,6 +310,8 @@ impl Server {
             }
         }
         self.answers.proofs.keep(|hop| hops.contains_key(hop));
+        let jobs = &self.jobs;
+        self.answers.proofs.count(|(peer, id)| jobs.get(id).map_or(0, |job| job.members.at(*peer)));
         for worker in fell_silent {
             self.event(Event::WorkerSilent(worker));
             self.close_if_full(now, worker.job);
@@ -338,6 +349,10 @@ impl Server {
 }
 
 impl Engine for Server {
+    fn comes_from(&mut self, address: olaf_engine::engine::Place) {
+        self.answers.proofs.comes_from(address);
+    }
+
     fn take_signer(&mut self, _: Instant, signer: Box<dyn Signer>) {
         self.sign_models(signer);
     }

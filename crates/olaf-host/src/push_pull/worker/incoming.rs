@@ -47,7 +47,8 @@ impl Worker {
                 return Ok(());
             }
             WelcomeCode::JoinAgain => {
-                self.join_at(now);
+                self.prove(now, welcome.nonce);
+                self.join_at_once(now);
                 return Ok(());
             }
             WelcomeCode::ServerSilent => {
@@ -297,7 +298,7 @@ impl Worker {
                 self.transmission.forget();
                 self.models.new_epoch(now, before);
                 self.outbox.give_up();
-                self.join_at(now);
+                self.join_at_once(now);
                 self.events.push_back(WorkerEvent::ServerRestarted);
             }
         }

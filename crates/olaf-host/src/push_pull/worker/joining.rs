@@ -6,7 +6,7 @@ use crate::push_pull::round_trip::RoundTrip;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 use olaf_engine::Instant;
-use olaf_engine::party::Shape;
+use olaf_engine::party::{Allowance, Bucket, Shape};
 use olaf_wire::offsets::{LANE, SEGMENT_HEADER};
 use olaf_wire::{Ages, Answer, Ends, Join, JoinPath, QueueStatus, Welcome};
 
@@ -18,6 +18,18 @@ const REMEMBERED: usize = 64;
 /// First window of an offered model: segments sent before the worker asks the server which it
 /// lacks. A window whose segments all arrived doubles the next; any other window halves it.
 const OFFER_WINDOW: u32 = 64;
+/// Joins that leave at once because an answer asks for it, beyond which the next one waits: whatever a switch
+/// answers, it draws 200 in a second. A path that is shorter than 5 ms could bring as many windows of an
+/// offered model; its windows are longer by then.
+const AT_ONCE: Allowance = Allowance { burst: 64, every: Duration::from_millis(5) };
+
+/// Segments that a worker offers: its whole model four times, and then half of it in a second. A job wants
+/// each segment once, and again what was lost.
+fn offers(segments: u32) -> Allowance {
+    let burst = segments.saturating_mul(4).saturating_add(4 * OFFER_WINDOW);
+    Allowance { burst, every: Duration::from_secs(1) / (segments / 2).saturating_add(OFFER_WINDOW) }
+}
+
 /// Most bytes of a window, about; a window of `OFFER_WINDOW` segments may have more.
 const OFFER_BYTES: usize = 1 << 20;
 
@@ -34,6 +46,10 @@ pub(super) struct Joins {
     /// The newest of them. Each join has a time of its own, so that an answer names one join.
     newest: u64,
     pub(super) sent: u64,
+    /// Joins that left at once.
+    at_once: Bucket,
+    /// Segments that were offered.
+    offered: Bucket,
 }
 
 /// A question that was put by a join.
@@ -53,6 +69,8 @@ impl Joins {
             asked: VecDeque::new(),
             newest: 0,
             sent: 0,
+            at_once: Bucket::default(),
+            offered: Bucket::default(),
         }
     }
 
@@ -155,6 +173,17 @@ impl Worker {
         }
     }
 
+    /// An answer asks for a join: it is due at once, or soon where answers have asked for many.
+    pub(super) fn join_at_once(&mut self, now: Instant) {
+        let at = self.at_once(now);
+        self.join_at(at);
+    }
+
+    fn at_once(&mut self, now: Instant) -> Instant {
+        let is_first = self.joins.at_once.take(now, AT_ONCE);
+        if is_first { now } else { now.max(self.last_join + FIRST_RETRY) }
+    }
+
     /// The next join is due then; where the path is still looked at, the next question of it.
     pub(super) fn join_at(&mut self, at: Instant) {
         if self.path.is_searching() {
@@ -216,9 +245,15 @@ impl Worker {
             return;
         }
         offer.plan(shape, welcome.first_missing, welcome.missing);
+        let segments = u32::try_from(offer.to_send.len()).unwrap_or(u32::MAX);
+        if !self.joins.offered.take_many(now, segments, offers(shape.segments())) {
+            // No job wants so many: the server's next answer may begin another window.
+            offer.to_send.clear();
+            return;
+        }
         offer.asked_after = self.joins.newest;
         // Straight after the window the server is asked what it lacks.
-        self.next_join = Some(now);
+        self.next_join = Some(self.at_once(now));
     }
 
     /// Models come only when the worker has shown that welcomes reach it: it joins again at once with the
@@ -229,7 +264,7 @@ impl Worker {
         }
         let is_new = core::mem::replace(&mut self.nonce, nonce) != nonce;
         let retry = self.joins.round_trip.retry_after().min(self.config.keepalive);
-        let at = if is_new { now } else { now.max(self.last_join + retry) };
+        let at = if is_new { self.at_once(now) } else { now.max(self.last_join + retry) };
         self.next_join = Some(self.next_join.map_or(at, |next| next.min(at)));
     }
 
