@@ -244,7 +244,9 @@ def test_sums_stay_exact_through_a_rotation_and_the_old_key_ends_on_time(
         assert not wrong, wrong[0]
         assert len(set(done)) == 1
         counts = switch.stats[protocol]["keys"]
-        assert counts["refused"].keys() <= {"key_over", "no_such_key"}
+        # Workers may have the new key a moment before the switch. After the first datagram that
+        # is too late, what a worker with the old file had here is forgotten.
+        assert counts["refused"].keys() <= {"key_over", "no_such_key", "unknown_association"}
         assert switch.with_old_key(protocol) == 0
 
 
