@@ -98,6 +98,5 @@ fn what_a_switch_answers_draws_few_datagrams() {
         ("another switch each time", |number, of| Welcome { switch_epoch: number + 1, ..of }),
     ];
     let found: Vec<(&str, u32)> = lies.into_iter().map(|(name, lie)| (name, drawn(lie))).collect();
-    println!("{found:?}");
     assert!(found.iter().all(|(_, sent)| *sent < 3_000), "{found:?}");
 }
