@@ -6,6 +6,7 @@
 pub mod atp;
 mod buffer;
 mod config;
+mod fall_back;
 pub mod iswitch;
 mod member;
 mod operation;
@@ -18,6 +19,7 @@ mod window;
 pub use atp::{AtpServer, Worker as AtpWorker};
 pub use buffer::Buffer;
 pub use config::{Config, Options, Recovery};
+pub use fall_back::{At, FAREWELL, FallBack, NoWay, Off, SecondSwitch};
 pub use iswitch::pipeline::Commit;
 pub use iswitch::{Options as IswitchOptions, Worker as IswitchWorker};
 pub use member::Operations;
@@ -94,4 +96,21 @@ pub trait Collective: Engine {
     /// Gives an operation up: it ends with [`Failure::TimedOut`], for this worker and, because this
     /// worker's pieces will be missing, for all others.
     fn give_up(&mut self, now: Instant, operation: OperationId);
+
+    /// The time limits of operations that began earlier count from then on; none: they stand still, because the job moves
+    /// to its second switch.
+    fn limits_since(&self) -> Option<Instant> {
+        Some(Instant::default())
+    }
+
+    /// Begins a last operation, if other workers may still need something of this one: it leaves when that has ended.
+    fn say_farewell(&mut self, now: Instant) -> Option<OperationId> {
+        let _ = now;
+        None
+    }
+
+    /// How this end stands with its two switches; none: it has one.
+    fn second_switch(&self) -> Option<SecondSwitch> {
+        None
+    }
 }

@@ -21,6 +21,15 @@ impl Reducer {
             self.leaving.stop();
             return Ok(());
         }
+        let is_old = |told: &Closed| told.address.generation == closed.address.generation;
+        if self.moving.at().is_some() && self.moving.last(is_old).is_some() {
+            // The switch lives and has told the others, or was started again: it need not wait for this end.
+            self.moving.stop();
+            if let Some((address, operation)) = self.last_place {
+                self.leaving.begin(now, Leave { address, operation });
+            }
+            return Ok(());
+        }
         self.for_generation(&closed.address)?;
         self.heard(now);
         let culprit = (closed.culprit != ALL).then_some(closed.culprit);
@@ -152,6 +161,10 @@ impl Reducer {
     }
 
     pub(super) fn emit_leave(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
+        if let Some(closed) = self.moving.take(now) {
+            self.counts.leaves += 1;
+            return Some(closed.emit(buf));
+        }
         let leave = self.leaving.take(now)?;
         self.counts.leaves += 1;
         Some(leave.emit(buf))

@@ -136,7 +136,10 @@ impl Reducer {
         self.events.tell(WorkerEvent::InGeneration { generation, rank, workers });
         self.asking.start(now, self.config.options.keepalive);
         self.counts.generations += 1;
-        if self.progress.is_unheard(Some(self.count_of_join()), welcome.operation) {
+        let was_there = self.last_place.is_some_and(|(last, _)| last.generation == generation);
+        if was_there || self.progress.is_unheard(Some(self.count_of_join()), welcome.operation) {
+            // The switch was silent for this end, and has noticed nothing: it would take this end's next operation for its
+            // first one there.
             // This end leaves before it has any operation there: all begin again in the next generation.
             return self.close(now, Closing::unheard(rank));
         }

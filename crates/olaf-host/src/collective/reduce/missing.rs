@@ -2,6 +2,7 @@
 
 use super::Reducer;
 use super::blocks::State;
+use super::generation::Generation;
 use crate::collective::path::{micros, since};
 use crate::collective::{Failure, Recovery};
 use core::time::Duration;
@@ -220,7 +221,11 @@ impl Reducer {
         if self.quiet.fall_silent() {
             self.events.tell(WorkerEvent::SwitchSilent);
         }
-        if let Some(mut generation) = self.generation.take() {
+        self.note_place();
+        // With nothing open, this end loses nothing: it stays where it is. Would it be welcomed to the same generation again,
+        // it would count its operations there from 0, and the others go on.
+        let is_idle = |one: &mut Generation| one.open.is_empty() && one.closing.is_none();
+        if let Some(mut generation) = self.generation.take_if(|one| !is_idle(one)) {
             let open = core::mem::take(&mut generation.open);
             self.abandon(&generation);
             self.fail(now, open, Failure::SwitchSilent);

@@ -36,8 +36,10 @@ use alloc::collections::VecDeque;
 use generation::Generation;
 use missing::Asking;
 use olaf_engine::report::{self, Report};
-use olaf_engine::{Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why};
-use olaf_wire::reduce::{ALL, Address, LaneType, Leave};
+use olaf_engine::{
+    Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why, WorkerEvent,
+};
+use olaf_wire::reduce::{ALL, Address, Closed, LaneType, Leave, Reason};
 use operations::Open;
 use statistics::Counts;
 
@@ -55,6 +57,10 @@ pub struct Reducer {
     waiting: VecDeque<Open>,
     progress: Progress,
     leaving: Leaving<Leave>,
+    /// Where the end moved away from: the word that its generation ends.
+    moving: Leaving<Closed>,
+    /// This end in its newest generation, and the first operation that it had no result of there.
+    last_place: Option<(Address, u32)>,
     ledger: Ledger,
     window: Box<dyn Window>,
     path: Path,
@@ -76,6 +82,8 @@ impl Reducer {
             waiting: VecDeque::new(),
             progress: Progress::default(),
             leaving: Leaving::default(),
+            moving: Leaving::default(),
+            last_place: None,
             ledger: Ledger::default(),
             window: Box::new(Fixed::new(1)),
             path: Path::default(),
@@ -122,6 +130,52 @@ impl Reducer {
         self.asking.stop();
     }
 
+    /// Leaves as [`leave`](Self::leave) does, because the switch seems to have failed. Where it has not, it tells all other
+    /// workers why: they come after this one.
+    pub(super) fn move_away(&mut self, now: Instant) {
+        self.note_place();
+        if let Some(generation) = self.generation.take() {
+            self.abandon(&generation);
+            self.fail(now, generation.open, Failure::NotJoined);
+        }
+        self.leave(now);
+        self.leaving.stop();
+        if let Some((address, operation)) = self.last_place {
+            let (culprit, reason) = (self.rank_of(address), Reason::SwitchSilent);
+            self.moving.begin(now, Closed { address, operation, culprit, reason });
+        }
+    }
+
+    /// Returns true if the switch knows that this end has left, or nobody there answers.
+    pub(super) fn has_left(&self) -> bool {
+        self.standing() == Standing::Left && self.moving.at().or(self.leaving.at()).is_none()
+    }
+
+    /// Up to which block this end holds all results, and the slots of its generation.
+    pub(super) fn held(&self) -> Option<(u32, u32)> {
+        let Standing::In { .. } = self.standing() else { return None };
+        self.generation.as_ref().map(|one| (one.blocks.holds(), one.blocks.slots()))
+    }
+
+    /// The next thing that happened to this end.
+    pub(super) fn poll_worker_event(&mut self) -> Option<WorkerEvent> {
+        self.events.poll()
+    }
+
+    /// Notes where this end is in its generation, before that is given up.
+    fn note_place(&mut self) {
+        if let Some(generation) = &self.generation {
+            let operation = generation.open.front().map(|open| open.at.number);
+            let operation = operation.unwrap_or(generation.next_operation);
+            self.last_place = Some((generation.address, operation));
+        }
+    }
+
+    /// The rank by which the switch names the member with that address.
+    fn rank_of(&self, address: Address) -> u32 {
+        self.config.rank.filter(|_| self.config.workers > 0).unwrap_or(address.rank)
+    }
+
     /// Where this end stands.
     #[must_use]
     pub const fn standing(&self) -> Standing {
@@ -162,7 +216,7 @@ impl Reducer {
 }
 
 /// Why an operation can never be.
-fn refusal(operation: &Operation) -> Option<Failure> {
+pub(super) fn refusal(operation: &Operation) -> Option<Failure> {
     let bytes = operation.buffer.bytes().len();
     let is_integer = matches!(operation.lane_type, LaneType::I32 | LaneType::I64);
     let is_exact = matches!(operation.reduction, Reduction::ExactSum | Reduction::ExactMean);
@@ -266,7 +320,7 @@ impl Engine for Reducer {
     }
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
-        let sends = [self.leaving.at(), self.joins_at(), self.asking.next()];
+        let sends = [self.leaving.at(), self.moving.at(), self.joins_at(), self.asking.next()];
         member::timeout(sends, self.falls_silent_at())
     }
 

@@ -49,13 +49,13 @@ pub(super) fn runs<P: Protocol>(setting: Setting<P>) -> Job<P> {
     job
 }
 
-fn sums_are_exact_on_a_path_without_faults<P: Protocol>() {
+pub(super) fn sums_are_exact_on_a_path_without_faults<P: Protocol>() {
     for (workers, datagram_bytes) in [(1, 1472), (2, 1472), (3, 8972), (5, 8972)] {
         runs(Setting::<P> { workers, datagram_bytes, ..Setting::default() });
     }
 }
 
-fn sums_are_exact_whatever_is_lost<P: Protocol>() {
+pub(super) fn sums_are_exact_whatever_is_lost<P: Protocol>() {
     for (seed, loss) in [(1, 0.001), (2, 0.01), (3, 0.05), (4, 0.1)] {
         for (workers, datagram_bytes) in [(2, 1472), (4, 8972), (5, 1472)] {
             let wire = Wire { loss, delay: Duration::from_micros(200), ..Wire::default() };
@@ -64,7 +64,7 @@ fn sums_are_exact_whatever_is_lost<P: Protocol>() {
     }
 }
 
-fn sums_are_exact_whatever_is_repeated_and_overtaken<P: Protocol>() {
+pub(super) fn sums_are_exact_whatever_is_repeated_and_overtaken<P: Protocol>() {
     for (seed, share) in [(5, 0.02), (6, 0.1)] {
         for workers in 2..6 {
             runs(Setting::<P> { seed, workers, wire: bad(share), ..Setting::default() });
@@ -72,7 +72,7 @@ fn sums_are_exact_whatever_is_repeated_and_overtaken<P: Protocol>() {
     }
 }
 
-fn sums_are_exact_on_a_slow_path<P: Protocol>() {
+pub(super) fn sums_are_exact_on_a_slow_path<P: Protocol>() {
     // Where the authority is behind the switch, there are two links to it.
     let longest = if P::SWITCH_ONLY_RELAYS { 100 } else { 200 };
     for delay in [10, longest].map(Duration::from_millis) {

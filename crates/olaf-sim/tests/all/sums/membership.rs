@@ -4,6 +4,7 @@ use super::Protocol;
 use super::job::{Job, MS, SILENCE, SWITCH_SILENCE, Setting, Task, closed, peer};
 use super::protocol::TOP;
 use olaf_host::collective::{Collective, Failure, Standing};
+use olaf_sim::Wire;
 use olaf_wire::reduce::Reason;
 
 super::for_all_protocols!(
@@ -18,6 +19,8 @@ super::for_all_protocols!(
     an_operation_that_is_given_up_fails_at_all_workers,
     a_worker_that_leaves_is_named_to_the_others,
     operations_that_differ_are_told_to_all,
+    an_idle_worker_that_was_deaf_for_long_sums_rightly_afterwards,
+    a_worker_that_gave_up_what_it_could_not_hear_sums_rightly_afterwards,
 );
 
 fn a_job_begins_when_all_its_workers_are_here<P: Protocol>() {
@@ -204,5 +207,64 @@ fn operations_that_differ_are_told_to_all<P: Protocol>() {
     }
     job.run_for(1000 * MS);
     job.sums(Task::sum(1000, 2), 1000 * MS);
+    job.accounts();
+}
+
+/// From now on nothing comes to the last worker; or all comes again.
+fn deafen<P: Protocol>(job: &mut Job<P>, end: u32, is_deaf: bool) {
+    let loss = if is_deaf { 1.0 } else { 0.0 };
+    let wire = Wire { loss, ..job.setting.wire };
+    job.net.join_one_way(TOP, peer(end), wire);
+}
+
+/// The switch hears it all the time, so it has its place. The operations before have the same shape: the results of theirs
+/// would be wrong.
+fn an_idle_worker_that_was_deaf_for_long_sums_rightly_afterwards<P: Protocol>() {
+    let mut job = Job::<P>::met(Setting::default());
+    for number in 0..3 {
+        job.sums(Task::sum(1000, number), 1000 * MS);
+    }
+    deafen(&mut job, 2, true);
+    job.run_for(2 * SWITCH_SILENCE);
+    deafen(&mut job, 2, false);
+    job.run_for(1000 * MS);
+    job.begin_all(Task::sum(1000, 3));
+    job.run_until_done(3000 * MS);
+    let fourth: Vec<_> = (0..3).map(|end| job.outcome(end, 3).outcome).collect();
+    if P::AUTHORITY == TOP {
+        assert!(fourth.iter().all(Result::is_ok), "nothing was lost: {fourth:?}");
+    } else {
+        // differs: a worker of ATP leaves.
+        assert!(fourth.iter().all(Result::is_err), "{fourth:?}");
+    }
+    job.run_for(1000 * MS);
+    job.sums(Task::sum(1000, 4), 1000 * MS);
+    job.accounts();
+}
+
+/// Its operation fails, and those that the others have begun with it. The next ones meet again.
+fn a_worker_that_gave_up_what_it_could_not_hear_sums_rightly_afterwards<P: Protocol>() {
+    let mut job = Job::<P>::met(Setting::default());
+    for number in 0..3 {
+        job.sums(Task::sum(1000, number), 1000 * MS);
+    }
+    job.begin(2, Task::sum(1000, 3));
+    job.run_for(10 * MS);
+    deafen(&mut job, 2, true);
+    job.run_for(3 * SWITCH_SILENCE / 2);
+    assert_eq!(job.open_at(2), Some(0), "it has failed");
+    deafen(&mut job, 2, false);
+    job.run_for(1000 * MS);
+    (0..2).for_each(|end| job.starts(end, Task::sum(1000, 3)));
+    job.run_until_done(3000 * MS);
+    let all: Vec<u32> = (0..3).collect();
+    for end in 0..2 {
+        let ended = job.outcome(end, 3);
+        let is_right =
+            ended.outcome.is_err() || ended.lanes == Task::sum(1000, 3).expected::<P>(&all);
+        assert!(is_right, "{end}: a wrong sum");
+    }
+    job.goes_on(Task::sum(1000, 4), 3000 * MS);
+    job.sums(Task::sum(1000, 6), 1000 * MS);
     job.accounts();
 }

@@ -9,6 +9,7 @@
 //! | `chaos` | deaths and restarts at random times |
 //! | `uneven` | workers are never at the same operation, and generations end all the time |
 //! | `trees` | switches are below other switches |
+//! | `fall_back` | jobs of `reduce` with two switches, whose first one fails, or seems to |
 //! | `forged` | a stranger sends in a worker's name |
 //!
 //! A [`Protocol`] says how to make its parties; a [`Job`](job::Job) of them runs in virtual time. Everywhere the
@@ -16,6 +17,7 @@
 //! reason.
 
 mod chaos;
+mod fall_back;
 mod faults;
 mod forged;
 pub(crate) mod job;

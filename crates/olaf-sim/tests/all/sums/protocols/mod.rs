@@ -4,11 +4,13 @@ mod atp;
 mod iswitch;
 mod reduce;
 mod trio;
+mod two_switches;
 
 pub(crate) use atp::Atp;
 pub(crate) use iswitch::Iswitch;
 pub(crate) use reduce::Reduce;
 pub(crate) use trio::Trio;
+pub(crate) use two_switches::{SECOND, TwoSwitches};
 
 use super::job::Setting;
 use super::protocol::{Protocol, TOP, lower};
