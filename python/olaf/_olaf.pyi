@@ -192,8 +192,21 @@ class SumClient:
     def events(self) -> list[str]:
         """The events since the last call, one JSON object each."""
 
+    def next_move(self) -> str | None:
+        """What to tell people once this worker goes on through its second switch; waits for it.
+
+        None if it never will. For a thread of its own: Ctrl-C does not end the wait.
+        """
+
     def leave(self) -> None:
-        """Leave the job, then close. Open operations fail. Idempotent."""
+        """Leave the job, then close. Open operations fail. Idempotent.
+
+        With a second switch it first waits until no other worker lacks a result of this one, for
+        15 s at most, or twice that where the job moves meanwhile.
+        """
+
+    def leave_at_once(self) -> None:
+        """Leave the job, then close, without waiting for other workers."""
 
 @final
 class SumOperation:

@@ -89,9 +89,7 @@ def test_a_switch_that_is_killed_in_the_middle_costs_no_operation(
 ) -> None:
     chance = random.Random(seed)
     with switch_process(*PATIENT) as (process, address), switch_process() as (_, second):
-        # A worker that takes a switch for silent which a busy machine does not run moves alone.
-        silence_ms = 3 * SILENCE_MS
-        options = {"workers": WORKERS, "fall_back": second, "silence_ms": silence_ms}
+        options = {"workers": WORKERS, "fall_back": second, "silence_ms": SILENCE_MS}
         order = {"steps": steps, "seed": seed, "largest": largest, "at_once": at_once}
         order["waits_at"] = steps - 1
         with programs(address, **order, options=options) as workers:

@@ -181,8 +181,31 @@ impl SumClient {
         py.detach(|| self.0.events()).map_err(errors::client)
     }
 
-    /// Leave the job, then close. Open operations fail. Idempotent.
-    fn leave(&self, py: Python<'_>) {
+    /// What to tell people once this worker goes on through its second switch. Waits for it; None if it never will.
+    fn next_move(&self, py: Python<'_>) -> Option<String> {
+        // In a thread that Python's signals do not concern.
+        py.detach(|| {
+            loop {
+                let moved = self.0.await_move(Duration::from_secs(3600));
+                if moved.is_some() || self.0.is_where_it_stays() {
+                    return moved;
+                }
+            }
+        })
+    }
+
+    /// Leave the job, then close. Open operations fail. With a second switch it first waits until no other worker lacks a
+    /// result of this one. Idempotent.
+    fn leave(&self, py: Python<'_>) -> PyResult<()> {
+        let waited = py.detach(|| self.0.say_farewell()).map_or(Ok(None), |pending| {
+            waiting::until(py, f64::INFINITY, |slice| self.waited(&pending, slice))
+        });
+        self.leave_at_once(py);
+        waited.map(drop)
+    }
+
+    /// Leave the job, then close, without waiting for others.
+    fn leave_at_once(&self, py: Python<'_>) {
         py.detach(|| self.0.leave());
     }
 }

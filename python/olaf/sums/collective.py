@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, ca
 from olaf.files.keyfile import with_key
 from olaf.memory.views import View, view_of
 from olaf.processes import callbacks, forking
-from olaf.sums import protocols
+from olaf.sums import protocols, second_switch
 from olaf.sums.program import program_of
 
 if TYPE_CHECKING:
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 
     from olaf._olaf import SumClient, SumOperation
     from olaf.sums.pipeline import PipelinedTraining
-    from olaf.sums.second_switch import SpareClient
-    from olaf.sums.spare_operation import SpareOperation
-
-    Begun = SumOperation | SpareOperation
 
 T = TypeVar("T")
 
@@ -95,7 +91,6 @@ def connect_sum(
     RefusedError if it turns this worker away, and TimeoutError if other workers are missing.
     """
     from olaf._olaf import SumClient
-    from olaf.sums.second_switch import SpareClient
 
     for name, value in (("job", job), ("workers", workers), ("rank", rank)):
         if value is not None and not 0 <= value < 2**32:
@@ -107,15 +102,9 @@ def connect_sum(
     chosen = protocols.protocol(protocol)
     if chosen.sums_floats and workers is None:
         raise ValueError(f"workers = None: the protocol {protocol} needs the number of workers")
-    if fall_back is not None and options.setdefault("cores", 1) != 1:
-        raise ValueError(f"cores = {options['cores']}: with fall_back a worker uses one core")
-    identity = program_of(program, workers)
-    config = json.dumps(chosen.configuration({"program": identity, **with_key(options)}))
-
-    def spare(rank: int, workers: int) -> SumClient:
-        return SumClient(str(fall_back), job=job, workers=workers, rank=rank, config=config)
-
     if fall_back is not None:
+        if options.setdefault("cores", 1) != 1:
+            raise ValueError(f"cores = {options['cores']}: with fall_back a worker uses one core")
         if workers is None:
             raise ValueError(
                 "fall_back needs workers=: in an elastic job the second switch cannot know for "
@@ -123,15 +112,20 @@ def connect_sum(
             )
         if chosen.engine != "reduce":
             raise ValueError(f'protocol = {protocol!r}: only "reduce" has a fall_back')
-        spare(0, 1).leave()  # an address that cannot be is an error now, not in the middle
+        options["fall_back"] = fall_back
+    identity = program_of(program, workers)
+    config = json.dumps(chosen.configuration({"program": identity, **with_key(options)}))
     client = SumClient(switch, job=job, workers=workers, rank=rank, config=config)
     try:
         client.join(timeout_s)
     except BaseException:
         client.leave()
         raise
-    both = client if fall_back is None else SpareClient(client, fall_back, spare)
-    return SumConnection(both, job=job, protocol=protocol, threshold=options.get("threshold"))
+    threshold = options.get("threshold")
+    connection = SumConnection(client, job=job, protocol=protocol, threshold=threshold)
+    if fall_back is not None:
+        connection._moves = second_switch.warn_of_move(client)
+    return connection
 
 
 class SumConnection:
@@ -144,13 +138,15 @@ class SumConnection:
 
     def __init__(
         self,
-        client: SumClient | SpareClient,
+        client: SumClient,
         *,
         job: int = 1,
         protocol: str = "reduce",
         threshold: float | str | None = None,
     ) -> None:
         self._client = client
+        self._moves: threading.Thread | None = None
+        """Warns when the job has moved to its second switch."""
         self._job = job
         self._protocol = protocol
         self._threshold = threshold
@@ -167,6 +163,7 @@ class SumConnection:
         self._inert = forking.Inert()
         self._client = cast("SumClient", self._inert)
         self._telling, self._tellers = threading.Lock(), set()
+        self._moves = None
 
     def _check_process(self) -> None:
         """Raise RuntimeError in a process that was forked from the one that has connected."""
@@ -292,9 +289,8 @@ class SumConnection:
                 f"threshold = {self._threshold}: pipelined training needs all workers in some sums;"
                 " leave it out"
             )
-        client = cast("SumClient", self._client)
         return PipelinedTraining(
-            *(self, client, weights, step),
+            *(self, self._client, weights, step),
             iterations=iterations,
             staleness=staleness,
             iteration=iteration,
@@ -318,6 +314,8 @@ class SumConnection:
         Callbacks return before it does, if they take no more than 2 s.
         """
         self._client.leave()
+        if self._moves is not None:
+            self._moves.join()
         # The threads end now. A callback may close the connection, too.
         until = time.monotonic() + callbacks.EXIT_WAIT_S
         with self._telling:
@@ -336,8 +334,7 @@ class SumConnection:
     ) -> None:
         if error is not None:
             # The other workers do not close yet, so nothing waits for them.
-            leave_at_once = getattr(self._client, "leave_at_once", self._client.leave)
-            leave_at_once()
+            self._client.leave_at_once()
         self.close()
 
     def _place(self) -> tuple[int, int]:
@@ -361,7 +358,7 @@ class SumConnection:
         )
         return SumFuture(self, array, view, operation)
 
-    def _call_at_end(self, operation: Begun, call: Callable[[], None]) -> None:
+    def _call_at_end(self, operation: SumOperation, call: Callable[[], None]) -> None:
         """Call when the operation has ended: in a thread for this, or now if it has."""
         with self._telling:
             self._told[operation.id] = call
@@ -408,7 +405,7 @@ class SumFuture(Generic[T]):
     """The result of an operation that has begun."""
 
     def __init__(
-        self, connection: SumConnection, array: T, view: View, operation: Begun | None
+        self, connection: SumConnection, array: T, view: View, operation: SumOperation | None
     ) -> None:
         self._connection = connection
         self._array = array

@@ -27,7 +27,7 @@ use olaf_engine::seal::Standing;
 use olaf_engine::{Engine, PeerId, PortId, Sealed, Source, Transmit};
 use serde_json::Value;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,8 @@ pub(crate) struct Shared<E> {
     connected: Option<Source>,
     /// Where its keys are from.
     sources: Option<Arc<Sources>>,
+    /// The peer to whom the socket turns, where it is connected to one of several.
+    turned_to: Option<Turned>,
     state: Mutex<State<E>>,
     changed: Condvar,
     /// Callers that wait for `changed`.
@@ -57,6 +59,15 @@ pub(crate) struct Shared<E> {
     refused: AtomicU64,
     waker: Waker,
     stop: AtomicBool,
+}
+
+/// The one of several peers to whom the socket is connected: the one to whom the engine sent last.
+struct Turned {
+    to: AtomicU32,
+    /// How often a machine had said that nothing listens there: when a datagram came last, and when the socket turned to
+    /// this peer.
+    refused_when_heard: AtomicU64,
+    refused_before: AtomicU64,
 }
 
 /// The engine and what goes with it.
@@ -95,6 +106,25 @@ impl<E: Engine> Shared<E> {
         Self::open(socket, peers, Some(Source::end(peer)), engine, sources)
     }
 
+    /// A driver of `engine`, which talks to these two peers, one after the other. The socket is connected to the first.
+    pub(crate) fn of_two(
+        socket: Socket,
+        peers: Peers,
+        both: [PeerId; 2],
+        engine: E,
+        keys: Option<Given>,
+    ) -> io::Result<Self> {
+        let (mut engine, sources) = behind(engine, keys);
+        both.into_iter().for_each(|peer| engine.set_above(peer));
+        let turned = Turned {
+            to: AtomicU32::new(both[0].0),
+            refused_when_heard: AtomicU64::new(0),
+            refused_before: AtomicU64::new(0),
+        };
+        let shared = Self::open(socket, peers, None, engine, sources)?;
+        Ok(Self { turned_to: Some(turned), ..shared })
+    }
+
     /// A driver of `engine`, which talks to all of `peers`. Datagrams of strangers are counted and
     /// dropped: the engine never sees them. With keys it begins handshakes with those `above` at once.
     pub(crate) fn among(
@@ -125,6 +155,7 @@ impl<E: Engine> Shared<E> {
             peers,
             connected,
             sources,
+            turned_to: None,
             state: Mutex::new(state),
             changed: Condvar::new(),
             waiting: AtomicUsize::new(0),
@@ -451,7 +482,9 @@ impl<E: Engine> Shared<E> {
         if out.flush(&self.socket, statistics) {
             // The engine is locked for one datagram at a time: what arrives meanwhile is taken in.
             while out.take(&self.socket, &self.peers, statistics, |buf| {
-                poll(&mut self.lock().engine, now, buf)
+                let transmit = poll(&mut self.lock().engine, now, buf)?;
+                self.turn_to_receiver(&transmit);
+                Some(transmit)
             }) {}
             out.flush(&self.socket, statistics);
         }
@@ -467,6 +500,28 @@ impl<E: Engine> Shared<E> {
         if let Some(trouble) = out.poll_trouble() {
             self.take_trouble(clock::now(), &trouble);
         }
+    }
+
+    /// The socket hears the peer to whom the engine speaks, and learns if nobody listens there.
+    fn turn_to_receiver(&self, transmit: &Transmit) {
+        let Some(turned) = &self.turned_to else { return };
+        let Some(&peer) = transmit.to.as_slice().first() else { return };
+        if turned.to.swap(peer.0, Ordering::SeqCst) != peer.0
+            && let Some(place) = self.peers.place(peer)
+        {
+            turned.refused_before.store(self.connections_refused(), Ordering::SeqCst);
+            // Where that fails, the datagram itself says why it cannot leave.
+            let _ = self.socket.turn_to(place.address);
+        }
+    }
+
+    /// Whether a machine said that nothing listens: since the peer before was heard last, and since the socket turned to
+    /// the present one.
+    pub(crate) fn refused_by_both(&self) -> (bool, bool) {
+        let Some(turned) = &self.turned_to else { return (false, false) };
+        let before = turned.refused_before.load(Ordering::SeqCst);
+        let heard = turned.refused_when_heard.load(Ordering::SeqCst);
+        (before > heard, self.connections_refused() > before)
     }
 
     /// A datagram did not leave. The engine learns of a datagram that is too long. All
@@ -491,7 +546,12 @@ impl<E: Engine> Shared<E> {
         let mut state = self.lock();
         state.received.receive_calls += 1;
         match result {
-            Ok(()) => inbox.count(&mut state.received),
+            Ok(()) => {
+                inbox.count(&mut state.received);
+                if let Some(turned) = &self.turned_to {
+                    turned.refused_when_heard.store(self.connections_refused(), Ordering::SeqCst);
+                }
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
             Err(error) => {
                 if error.kind() == io::ErrorKind::ConnectionRefused {

@@ -1,8 +1,8 @@
 //! A connection to one core of a switch: a socket, the thread that receives from it, and the
 //! worker's end in the generations of that core.
 
-use super::error::{Place, SumError, SumFailure};
-use super::operations::{Operations, Slot};
+use super::error::{Place, SumError, SumFailure, off};
+use super::operations::{Operations, Slot, Whereabouts};
 use super::{LEAVE_PATIENCE, Protocol, SumConfig, SumJoining};
 use crate::client::words;
 use crate::clock::{self, deadline};
@@ -13,13 +13,14 @@ use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::watch::Source;
 use crate::{keys, random};
+use olaf_engine::PeerId;
 use olaf_engine::keys::ConfigError;
 use olaf_host::collective::{
-    AtpWorker, Collective, Commit, Config, Failure, IswitchWorker, Operation, OperationId, Reducer,
-    Standing, TrioWorker,
+    At, AtpWorker, Collective, Commit, Config, FAREWELL, Failure, FallBack, IswitchWorker,
+    Operation, OperationId, Reducer, Standing, TrioWorker,
 };
 use olaf_wire::ids::{JobId, Session};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -48,7 +49,9 @@ fn with_advice(text: String, advice: Option<KeyAdvice>) -> String {
 /// A connection.
 pub(super) struct Channel {
     shared: Arc<Shared<Operations>>,
-    pub(super) place: Place,
+    place: Place,
+    second: Option<Place>,
+    at: Arc<Whereabouts>,
     pub(super) local: SocketAddr,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -68,32 +71,57 @@ impl Channel {
             Protocol::Iswitch => Socket::bind_whole_class,
             Protocol::Reduce | Protocol::Trio | Protocol::Atp => Socket::bind,
         };
-        let (socket, switch) = Socket::towards(switch, bind)?;
-        let socket = socket.losing(config.receive_loss)?;
         let mut peers = Peers::new();
-        let peer = peers.fix(switch);
-        let silence = options.silence;
-        let place = Place { protocol: config.protocol, switch, job, rank, silence };
-        let own = Config {
-            rank,
-            workers: workers.unwrap_or(0),
-            datagram_bytes: config.datagram_bytes(switch.is_ipv6(), socket.path_mtu())?,
-            options,
-            ..Config::new(JobId(job), Session(random::draw()), peer)
+        let mut place = |switch| {
+            let silence = options.silence;
+            let place = Place { protocol: config.protocol, switch, job, rank, silence };
+            (place, peers.fix(switch))
         };
-        let end = end(config, own)?;
-        let local = socket.local();
+        let own = |(of, peer): &(Place, PeerId), mtu| {
+            Ok::<_, StartError>(Config {
+                rank,
+                workers: workers.unwrap_or(0),
+                datagram_bytes: config.datagram_bytes(of.switch.is_ipv6(), mtu)?,
+                options: options.clone(),
+                ..Config::new(JobId(job), Session(random::draw()), *peer)
+            })
+        };
         let keys = keys::secrets_for(job, config.key_file.as_ref(), None)?;
-        let shared = Shared::new(socket, peers, peer, Operations::new(end), keys)
-            .map_err(|error| StartError::System("cannot open a connection".into(), error))?;
-        let shared = Arc::new(shared);
+        let (socket, first, second, end): (_, _, _, Box<dyn Collective + Send>) =
+            match &config.fall_back {
+                None => {
+                    let (socket, switch) = Socket::towards(switch, bind)?;
+                    let first = place(switch);
+                    let end = end(config, own(&first, socket.path_mtu())?)?;
+                    (socket, first, None, end)
+                }
+                Some(second) => {
+                    let (socket, both, mtu) = Socket::towards_both(switch, second, bind)?;
+                    let [first, second] = both.map(&mut place);
+                    let own = (own(&first, socket.path_mtu())?, own(&second, mtu)?);
+                    let end = FallBack::new(own.0, own.1, config.operation_timeout);
+                    (socket, first, Some(second), Box::new(end))
+                }
+            };
+        let socket = socket.losing(config.receive_loss)?;
+        let local = socket.local();
+        let operations = Operations::new(end);
+        let at = operations.whereabouts();
+        let (place, peer) = first;
+        let shared = match second {
+            None => Shared::new(socket, peers, peer, operations, keys),
+            Some((_, other)) => Shared::of_two(socket, peers, [peer, other], operations, keys),
+        };
+        let shared =
+            shared.map_err(|error| StartError::System("cannot open a connection".into(), error))?;
+        let (shared, second) = (Arc::new(shared), second.map(|(place, _)| place));
         shared.renew_keys()?;
         let theirs = shared.clone();
         let thread = std::thread::Builder::new()
             .name("olaf-sum".into())
             .spawn(move || theirs.run())
             .map_err(|error| StartError::System("cannot start a thread".into(), error))?;
-        Ok(Self { shared, place, local, thread: Mutex::new(Some(thread)) })
+        Ok(Self { shared, place, second, at, local, thread: Mutex::new(Some(thread)) })
     }
 
     /// Asks to be let in, and returns at once.
@@ -173,7 +201,7 @@ impl Channel {
                 return None;
             }
             let now = clock::now();
-            Some(operations.begin(now, now + timeout, operation, slot.clone(), part))
+            Some(operations.begin(now, timeout, operation, slot.clone(), part))
         })?;
         self.shared.transmit();
         Some(begun.map_err(|(failure, _)| failure))
@@ -196,6 +224,64 @@ impl Channel {
     pub(super) fn end_pipeline(&self) {
         self.shared.with(|operations| operations.end_pipeline(clock::now()));
         self.shared.transmit();
+    }
+
+    /// The switch that it is, or was last, connected to.
+    pub(super) fn place(&self) -> &Place {
+        let is_there = |operations: &mut Operations| {
+            operations.end.second_switch().is_some_and(|of| of.at == At::Second)
+        };
+        match &self.second {
+            Some(second) if self.shared.with(is_there) => second,
+            _ => &self.place,
+        }
+    }
+
+    /// The error for the failure of an operation that took `took`. `refused`: the switch's machine says that no program
+    /// listens there.
+    pub(super) fn error(&self, failure: Failure, took: Duration, refused: bool) -> SumError {
+        let of = self.shared.with(|operations| operations.end.second_switch());
+        match (&self.second, of.and_then(|of| Some((of, of.no_way?)))) {
+            (Some(second), Some((of, why))) if of.left_because == Some(failure) => {
+                let other = self.shared.with(|operations| operations.end.other_version());
+                let (refused_here, refused_there) = self.shared.refused_by_both();
+                let refused = refused || refused_here;
+                self.place.error_of_both(failure, refused, (second, why), refused_there, other)
+            }
+            _ => self.place().error(failure, took, refused),
+        }
+    }
+
+    /// Waits until the worker goes on through the second switch. Returns what to tell people then; none when the time is
+    /// over, or it never will.
+    pub(super) fn await_move(&self, timeout: Duration) -> Option<String> {
+        if !self.at.wait(timeout) {
+            return None;
+        }
+        let of = self.shared.with(|operations| operations.end.second_switch())?;
+        let why = self.place.why_left(of.left_because?, self.shared.refused_by_both().0);
+        Some(format!(
+            "olaf: THE SWITCH {} FAILED ({why}). Worker {} goes on through the second switch {}, from \
+             operation {} on. There is no third one: connect again when the first switch runs.",
+            self.place.switch,
+            of.rank,
+            self.second.as_ref()?.switch,
+            of.operation
+        ))
+    }
+
+    /// Returns true if [`Self::await_move`] has nothing to wait for.
+    pub(super) fn is_where_it_stays(&self) -> bool {
+        self.second.is_none() || self.at.is_final()
+    }
+
+    /// Begins a last operation, if other workers may still need something of this one.
+    pub(super) fn say_farewell(&self, slot: &Arc<Slot>) -> Option<OperationId> {
+        let id = self
+            .shared
+            .with(|operations| operations.say_farewell(clock::now(), FAREWELL, slot.clone()))?;
+        self.shared.transmit();
+        Some(id)
     }
 
     /// How often the switch's machine has said that nothing listens there.
@@ -221,15 +307,16 @@ impl Channel {
     }
 
     pub(super) fn statistics(&self) -> Value {
-        statistics(&self.shared, self.local, self.place.switch)
+        statistics(&self.shared, self.local, (&self.place, self.second.as_ref()))
     }
 
     /// Says the statistics, the time since now, and the newest events to those who watch.
     pub(super) fn source(&self) -> Source {
-        let (shared, local, switch) = (self.shared.clone(), self.local, self.place.switch);
+        let (shared, local) = (self.shared.clone(), self.local);
+        let places = (self.place.clone(), self.second.clone());
         let started = clock::now();
         Box::new(move || {
-            let mut all = statistics(&shared, local, switch);
+            let mut all = statistics(&shared, local, (&places.0, places.1.as_ref()));
             let now = clock::now();
             all["uptime_s"] = now.since(started).as_secs_f64().into();
             all["recent_events"] = aged(shared.recent_events(), now).into();
@@ -296,11 +383,26 @@ impl Drop for Channel {
 }
 
 /// Everything counted so far.
-fn statistics(shared: &Shared<Operations>, local: SocketAddr, switch: SocketAddr) -> Value {
+fn statistics(
+    shared: &Shared<Operations>,
+    local: SocketAddr,
+    (first, second): (&Place, Option<&Place>),
+) -> Value {
     let mut all = shared.report();
     all["role"] = "sum".into();
     all["address"] = local.to_string().into();
-    all["switch"] = switch.to_string().into();
+    all["switch"] = first.switch.to_string().into();
+    let of = shared.with(|operations| operations.end.second_switch());
+    if let Some((second, of)) = second.zip(of) {
+        if of.at == At::Second {
+            all["switch"] = second.switch.to_string().into();
+        }
+        all["fall_back"] = json!({
+            "switch": second.switch.to_string(), "state": of.at.name(), "off": of.off.map(off),
+            "operation": of.operation, "taken": of.taken, "given": of.given, "again": of.again,
+            "kept_bytes": of.kept_bytes,
+        });
+    }
     all["io"] = serde_json::to_value(shared.io_statistics()).expect("counts are plain data");
     all
 }

@@ -58,6 +58,9 @@ pub struct SumConfig {
     pub protocol: Protocol,
     /// The largest IP packet that the path takes. Off: as the system says.
     pub mtu_bytes: Option<u32>,
+    /// Address of a second switch of `reduce`: all workers of the job go on through it when the first one fails. It needs
+    /// their number. Off: there is none.
+    pub fall_back: Option<String>,
     /// File with the key of the job. Off: none is needed.
     pub key_file: Option<String>,
     /// Address to serve metrics, health and a status page on, by HTTP. Off: they are not served.
@@ -89,6 +92,7 @@ impl Default for SumConfig {
         Self {
             protocol: Protocol::Reduce,
             mtu_bytes: None,
+            fall_back: None,
             key_file: None,
             metrics: None,
             metrics_token_file: None,

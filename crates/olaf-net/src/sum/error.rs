@@ -1,7 +1,7 @@
 //! Why an operation, or a join, failed: in words for a program, and in a sentence for a person.
 
 use super::Protocol;
-use olaf_host::collective::Failure;
+use olaf_host::collective::{Failure, NoWay, Off};
 use olaf_wire::reduce::{Reason, WelcomeCode};
 use std::fmt;
 use std::net::SocketAddr;
@@ -107,6 +107,63 @@ impl Place {
             ),
         };
         SumError::Failed(SumFailure { reason, culprit, counts: None, text })
+    }
+
+    /// Why the worker has left this switch, in a sentence.
+    pub(super) fn why_left(&self, failure: Failure, refused: bool) -> String {
+        match failure {
+            Failure::Closed { reason: Reason::Unknown, .. } => {
+                format!("the switch {} was started again", self.switch)
+            }
+            failure => self.error(failure, Duration::ZERO, refused).to_string(),
+        }
+    }
+
+    /// The error of a job that cannot go on through the second switch either. `refused_there`, `other`: what its machine
+    /// says, and the version of the second switch's messages.
+    pub(super) fn error_of_both(
+        &self,
+        failure: Failure,
+        refused: bool,
+        (second, why): (&Self, NoWay),
+        refused_there: bool,
+        other: Option<u8>,
+    ) -> SumError {
+        let first = self.why_left(failure, refused);
+        let why = second.no_way(why, refused_there, other);
+        let text = format!(
+            "{first}; and the job cannot go on through the second switch {}: {why}",
+            second.switch
+        );
+        match self.error(failure, Duration::ZERO, refused) {
+            SumError::Failed(failure) => SumError::Failed(SumFailure { text, ..failure }),
+            SumError::Usage(_) | SumError::TimedOut(_) => SumError::TimedOut(text),
+        }
+    }
+
+    /// Why no job can go on through this switch, the second one.
+    fn no_way(&self, why: NoWay, refused: bool, other: Option<u8>) -> String {
+        match why {
+            NoWay::Off(why) => off(why),
+            NoWay::NotMet { here: 0, waited, .. } => self.no_answer(waited, refused, other),
+            NoWay::NotMet { here, workers, waited } => self.alone(waited, here, workers),
+            NoWay::Refused(code) => self.refusal(code),
+            NoWay::OtherRank(rank) => {
+                format!("another worker is rank {rank} of this job there: use another job number")
+            }
+            NoWay::OtherProgram => {
+                "another program takes part in this job there: use another job number".into()
+            }
+            NoWay::Replaced => "a worker was replaced, and counts from another operation".into(),
+            NoWay::Apart(operations) => format!("the workers are {operations} operations apart"),
+            NoWay::NotKept(operation) => {
+                format!("no worker has kept the result of operation {operation}")
+            }
+            NoWay::Unusable(operation) => {
+                format!("what a worker gave is no result of operation {operation}")
+            }
+            NoWay::Meeting(failure, waited) => self.error(failure, waited, refused).to_string(),
+        }
     }
 
     /// The switch did not answer a join in time.
@@ -238,6 +295,10 @@ impl Place {
             Reason::Renewed => format!(
                 "the switch at {switch} begins to count anew in job {job}: repeat the operation"
             ),
+            Reason::SwitchSilent if culprit.is_some() => format!(
+                "{who} of job {job} does not hear the switch at {switch} any more, and goes on through \
+                 another one: give all workers of the job the same second switch (fall_back)"
+            ),
             Reason::SwitchSilent => format!(
                 "a switch above the switch at {switch} is silent, and job {job} has workers behind \
                  it: start that switch again, and repeat the operation"
@@ -246,6 +307,18 @@ impl Place {
                 "the switch at {switch} does not know this worker any more: it was started again, or \
                  it gave the worker up; this worker joins job {job} again, repeat the operation"
             ),
+        }
+    }
+}
+
+/// Why the second switch cannot help any more.
+pub(super) fn off(why: Off) -> String {
+    match why {
+        Off::Anew(reason) => {
+            format!("the job began anew ({}), so its workers may count differently", reason.name())
+        }
+        Off::GivenUp => {
+            "an operation of this worker timed out, so it may be behind the others".into()
         }
     }
 }

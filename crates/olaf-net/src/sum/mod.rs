@@ -108,6 +108,22 @@ impl SumClient {
     ) -> Result<Self, StartError> {
         check("workers", workers, 1..=MAX_RANKS)?;
         check("rank", rank, 0..=workers.unwrap_or(MAX_RANKS) - 1)?;
+        if config.fall_back.is_some() {
+            if workers.is_none() {
+                let text = "fall_back needs the number of workers: in an elastic job the second switch \
+                            cannot know for whom to wait";
+                return Err(StartError::Config(text.into()));
+            }
+            if config.protocol != Protocol::Reduce {
+                let name = config.protocol.name();
+                let text = format!("protocol = {name}: only reduce has a fall_back");
+                return Err(StartError::Config(text));
+            }
+            if config.cores.is_some_and(|cores| cores > 1) {
+                let text = "cores: with fall_back a worker uses one core";
+                return Err(StartError::Config(text.into()));
+            }
+        }
         let watch = Watch::bind(Setting {
             metrics: config.metrics.as_deref(),
             metrics_token_file: config.metrics_token_file.as_deref(),
@@ -161,7 +177,10 @@ impl SumClient {
         let deadline = deadline(timeout);
         let seat = match self.first.await_join(deadline)? {
             Ok(seat) => {
-                Seat { cores: seat.cores.min(self.config.cores.unwrap_or(MAX_CORES)), ..seat }
+                // The rule which results all workers hold counts the blocks of one core.
+                let one = self.config.fall_back.as_ref().map(|_| 1);
+                let most = one.or(self.config.cores).unwrap_or(MAX_CORES);
+                Seat { cores: seat.cores.min(most), ..seat }
             }
             Err(error) => return Some(Err(error)),
         };
@@ -188,7 +207,7 @@ impl SumClient {
         let mut channels = Vec::new();
         for core in 1..seat.cores {
             let failed = |error: StartError| ClientError::Failed(error.to_string());
-            let address = port_of(self.first.place.switch, core).map_err(failed)?;
+            let address = port_of(self.first.place().switch, core).map_err(failed)?;
             // The same rank as at the first core: a broadcast has one root.
             let (address, rank) = (address.to_string(), Some(seat.rank));
             let other = Channel::open(&address, self.job, self.workers, rank, &self.config);
@@ -259,7 +278,7 @@ impl SumClient {
                 Ok(id) => begun.push(id),
                 Err(failure) => {
                     self.channels().zip(begun).for_each(|(channel, id)| channel.give_up(id));
-                    return Some(Err(channel.place.error(failure, Duration::ZERO, false)));
+                    return Some(Err(channel.error(failure, Duration::ZERO, false)));
                 }
             }
             if part > 0 {
@@ -277,7 +296,7 @@ impl SumClient {
     /// [`SumError`] where it cannot be sent.
     pub fn contribute(&self, began: u64, bound: u64, vector: Vec<u8>) -> Result<Commit, SumError> {
         let commit = self.first.contribute((began, bound), vector);
-        commit.map_err(|failure| self.first.place.error(failure, Duration::ZERO, false))
+        commit.map_err(|failure| self.first.error(failure, Duration::ZERO, false))
     }
 
     /// This worker takes part in pipelined sums no more: those without a result fail at all workers.
@@ -329,7 +348,7 @@ impl SumClient {
             && let Done { outcome: Err(failure), took, .. } = parts[failed]
         {
             let refused = channel.connections_refused() > pending.refused_before;
-            return Some(Err(channel.place.error(failure, took, refused)));
+            return Some(Err(channel.error(failure, took, refused)));
         }
         let sums = parts.into_iter().filter_map(|done| done.outcome.ok());
         sums.reduce(together).map(Ok)
@@ -389,6 +408,31 @@ impl SumClient {
             all.extend(events);
         }
         Ok(all)
+    }
+
+    /// Begins a last operation, if other workers may still lack a result of this one: only with a second switch. Whoever
+    /// waits for it before [`Self::leave`] leaves nobody behind. It ends by itself after 15 s, or twice that
+    /// where the job moves meanwhile.
+    pub fn say_farewell(&self) -> Option<Pending> {
+        let _order = self.order();
+        let refused_before = self.first.connections_refused();
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let slot = Arc::new(Slot::new(id, 1));
+        let part = self.first.say_farewell(&slot)?;
+        Some(Pending { id, parts: vec![part], slot, refused_before })
+    }
+
+    /// Waits until this worker goes on through its second switch. Returns what to tell people then; none at the deadline,
+    /// and when it never will.
+    #[must_use]
+    pub fn await_move(&self, timeout: Duration) -> Option<String> {
+        self.first.await_move(timeout)
+    }
+
+    /// Returns true if there is no move to wait for: it is over, or there is no second switch, or the client is closed.
+    #[must_use]
+    pub fn is_where_it_stays(&self) -> bool {
+        self.first.is_where_it_stays()
     }
 
     /// Leaves the job and stops the thread; nothing when that was done before. Open

@@ -2,7 +2,7 @@
 
 use olaf_engine::report::Report;
 use olaf_engine::{Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why};
-use olaf_host::collective::{Collective, Done, Failure, Operation, OperationId};
+use olaf_host::collective::{At, Collective, Done, Failure, Operation, OperationId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -165,22 +165,62 @@ impl Told {
     }
 }
 
+/// Where a worker with two switches is, for those who wait for a move.
+#[derive(Debug)]
+pub(super) struct Whereabouts {
+    at: Mutex<At>,
+    changed: Condvar,
+}
+
+impl Whereabouts {
+    /// Waits until the worker has moved. False: it does not, or the time is over.
+    pub(super) fn wait(&self, timeout: Duration) -> bool {
+        let is_open = |at: &mut At| matches!(*at, At::First | At::Moving);
+        let waited = self.changed.wait_timeout_while(self.lock(), timeout, is_open);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 == At::Second
+    }
+
+    /// Returns true if the worker goes to no second switch any more, or is there.
+    pub(super) fn is_final(&self) -> bool {
+        !matches!(*self.lock(), At::First | At::Moving)
+    }
+
+    fn note(&self, at: At) {
+        if std::mem::replace(&mut *self.lock(), at) != at {
+            self.changed.notify_all();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, At> {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// A worker, whose operations end at their time limits and tell those who wait.
 pub(super) struct Operations {
     /// The end of the job's protocol.
     pub(super) end: Box<dyn Collective + Send>,
     open: BTreeMap<OperationId, Open>,
+    /// Where the worker is between its two switches.
+    at: Arc<Whereabouts>,
 }
 
 struct Open {
-    until: Instant,
+    began: Instant,
+    timeout: Duration,
     slot: Arc<Slot>,
     part: usize,
 }
 
 impl Operations {
     pub(super) fn new(end: Box<dyn Collective + Send>) -> Self {
-        Self { end, open: BTreeMap::new() }
+        let at = Whereabouts { at: Mutex::new(At::First), changed: Condvar::new() };
+        Self { end, open: BTreeMap::new(), at: Arc::new(at) }
+    }
+
+    /// Where the worker is between its two switches.
+    pub(super) fn whereabouts(&self) -> Arc<Whereabouts> {
+        self.at.clone()
     }
 
     /// The generation in which an operation that begins now has its place; none while that is open.
@@ -188,19 +228,32 @@ impl Operations {
         self.end.begins_in()
     }
 
-    /// Begins a part of an operation, which is given up at `until`.
+    /// Begins a part of an operation, which is given up after `timeout`.
     pub(super) fn begin(
         &mut self,
         now: Instant,
-        until: Instant,
+        timeout: Duration,
         operation: Operation,
         slot: Arc<Slot>,
         part: usize,
     ) -> Result<OperationId, (Failure, Operation)> {
         let id = self.end.begin(now, operation)?;
-        self.open.insert(id, Open { until, slot, part });
+        self.open.insert(id, Open { began: now, timeout, slot, part });
         self.settle();
         Ok(id)
+    }
+
+    /// Begins the last operation of a worker, if others may need something of it.
+    pub(super) fn say_farewell(
+        &mut self,
+        now: Instant,
+        timeout: Duration,
+        slot: Arc<Slot>,
+    ) -> Option<OperationId> {
+        let id = self.end.say_farewell(now)?;
+        self.open.insert(id, Open { began: now, timeout, slot, part: 0 });
+        self.settle();
+        Some(id)
     }
 
     pub(super) fn give_up(&mut self, now: Instant, id: OperationId) {
@@ -234,10 +287,20 @@ impl Operations {
             let Some(open) = self.open.remove(&id) else { continue };
             open.slot.end(open.part, done);
         }
+        if let Some(second) = self.end.second_switch() {
+            self.at.note(second.at);
+        }
+    }
+
+    /// When each operation is given up; none while the job moves.
+    fn limits(&self) -> impl Iterator<Item = (OperationId, Instant)> {
+        let since = self.end.limits_since();
+        let limit = move |open: &Open| Some(open.began.max(since?) + open.timeout);
+        self.open.iter().filter_map(move |(id, open)| Some((*id, limit(open)?)))
     }
 
     fn first_limit(&self) -> Option<Instant> {
-        self.open.values().map(|open| open.until).min()
+        self.limits().map(|(_, at)| at).min()
     }
 }
 
@@ -259,8 +322,8 @@ impl Engine for Operations {
 
     fn handle_timeout(&mut self, now: Instant) {
         if self.first_limit().is_some_and(|at| at <= now) {
-            let late = self.open.iter().filter(|(_, open)| open.until <= now);
-            let late: Vec<_> = late.map(|(id, _)| *id).collect();
+            let late = self.limits().filter(|(_, at)| *at <= now);
+            let late: Vec<_> = late.map(|(id, _)| id).collect();
             late.into_iter().for_each(|id| self.end.give_up(now, id));
         }
         if self.end.poll_timeout().is_some_and(|(at, _)| at <= now) {

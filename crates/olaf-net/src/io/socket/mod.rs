@@ -132,28 +132,52 @@ impl Socket {
         switch: &str,
         bind: impl FnOnce(SocketAddr) -> Result<Self, StartError>,
     ) -> Result<(Self, SocketAddr), StartError> {
-        let switch = resolve(switch, |_| true).map(canonical).map_err(StartError::Config)?;
-        if switch.port() == 0 {
-            return Err(StartError::Config(format!(
-                "address {switch}: no program listens on port 0; give the switch's port"
-            )));
-        }
-        let any: IpAddr = match switch {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let mut socket = bind((any, 0).into())?;
-        socket
-            .connect(switch)
-            .map_err(|error| StartError::System(format!("no route to {switch}"), error))?;
+        let switch = address_of(switch)?;
+        let socket = Self::connected(switch.is_ipv6(), switch, bind)?;
         Ok((socket, switch))
+    }
+
+    /// The same for two switches, one after the other: the socket is connected to the first, and can be
+    /// [connected anew](Self::turn_to) to the second. Returns both addresses, and the largest IP packet that the system
+    /// would send to the second, as far as it knows.
+    ///
+    /// # Errors
+    /// [`StartError`] says what to do.
+    pub(crate) fn towards_both(
+        first: &str,
+        second: &str,
+        bind: impl FnOnce(SocketAddr) -> Result<Self, StartError>,
+    ) -> Result<(Self, [SocketAddr; 2], Option<u32>), StartError> {
+        let (first, second) = (address_of(first)?, address_of(second)?);
+        let mut socket = Self::connected(first.is_ipv6() || second.is_ipv6(), second, bind)?;
+        let mtu = socket.path_mtu();
+        socket.connect(first).map_err(|error| no_route(first, error))?;
+        Ok((socket, [first, second], mtu))
+    }
+
+    fn connected(
+        is_ipv6: bool,
+        peer: SocketAddr,
+        bind: impl FnOnce(SocketAddr) -> Result<Self, StartError>,
+    ) -> Result<Self, StartError> {
+        let any: IpAddr =
+            if is_ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        let mut socket = bind((any, 0).into())?;
+        socket.connect(peer).map_err(|error| no_route(peer, error))?;
+        Ok(socket)
     }
 
     /// Takes datagrams of that peer only, and learns if no program listens there.
     pub(crate) fn connect(&mut self, peer: SocketAddr) -> io::Result<()> {
-        self.socket.connect(mapped(peer, self.v6))?;
+        self.turn_to(peer)?;
         self.local = canonical(self.socket.local_addr()?);
         Ok(())
+    }
+
+    /// The same for a socket that is connected already. Datagrams of the peer before may still come: they wait in the
+    /// socket.
+    pub(crate) fn turn_to(&self, peer: SocketAddr) -> io::Result<()> {
+        self.socket.connect(mapped(peer, self.v6))
     }
 
     /// The largest IP packet that the system would send to the connected peer, as far as it knows.
@@ -242,6 +266,20 @@ impl Socket {
             ));
         }
     }
+}
+
+fn address_of(switch: &str) -> Result<SocketAddr, StartError> {
+    let switch = resolve(switch, |_| true).map(canonical).map_err(StartError::Config)?;
+    if switch.port() == 0 {
+        return Err(StartError::Config(format!(
+            "address {switch}: no program listens on port 0; give the switch's port"
+        )));
+    }
+    Ok(switch)
+}
+
+fn no_route(peer: SocketAddr, error: io::Error) -> StartError {
+    StartError::System(format!("no route to {peer}"), error)
 }
 
 #[cfg(target_os = "linux")]
