@@ -76,3 +76,46 @@ def test_the_others_hear_why_a_rank_could_not_join(monkeypatch: pytest.MonkeyPat
     assert "rank 0 could not join job 1" in said[0]
     assert "the switch has no place for it" in said[0]
     assert joined.closed
+
+
+def test_the_ranks_of_a_group_share_a_program_and_no_other_group_has_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from olaf.torch import connecting
+    from olaf.torch.options import Settings
+
+    dist: Any = importlib.import_module("torch.distributed")
+    programs: list[int] = []
+
+    class Here(Joined):
+        def __init__(self, rank: int) -> None:
+            super().__init__()
+            self.rank = rank
+
+    def join(*_: object, rank: int, program: int, **__: object) -> Here:
+        programs.append(program)
+        return Here(rank)
+
+    monkeypatch.setattr(connecting, "connect_sum", join)
+    shared = dist.HashStore()
+    for group in range(3):
+        store = dist.PrefixStore(str(group), shared)
+
+        def connect(rank: int, store: Any = store) -> None:
+            connecting.connect(
+                Settings(switch="here:1"),
+                store,
+                rank=rank,
+                size=2,
+                timeout=timedelta(seconds=30),
+                is_world=True,
+            )
+
+        threads = [threading.Thread(target=connect, args=(rank,)) for rank in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    assert programs[0::2] == programs[1::2]
+    assert len(set(programs)) == 3
+    assert all(0 < program < 2**64 for program in programs)
