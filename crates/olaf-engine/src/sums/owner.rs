@@ -48,7 +48,8 @@ struct Rival {
 pub struct Owner {
     /// 0: its workers name none.
     program: u64,
-    /// How long the first generation waits, where the workers name no program; 0: not at all, and nothing is contested.
+    /// How long the first generation waits, where the workers name no program. 0: nobody expects strangers, as in the
+    /// hardware. Nothing is contested then, and a worker whose rank is taken waits until it is free.
     settle: Duration,
     rivals: BTreeMap<Session, Rival>,
     /// Since when all workers of the first generation are here.
@@ -112,7 +113,7 @@ impl Owner {
     /// A worker asks for a rank that another one of the job has, which was last heard at `heard`. After
     /// [`WelcomeCode::Contested`] the caller turns all workers of the job away.
     pub fn meet_rival(&mut self, now: Instant, session: Session, heard: Instant) -> WelcomeCode {
-        if !self.both_live(now, session, heard) {
+        if self.settle.is_zero() || !self.both_live(now, session, heard) {
             return WelcomeCode::Waiting;
         }
         let has_just_begun = self.began.is_none_or(|at| now.since(at) < FIRST_MOMENTS);
@@ -139,7 +140,7 @@ impl Owner {
     /// A worker joins while a generation goes on that has all its workers. `heard` is as for [`Self::meet_surplus`]: none of
     /// them has a place to give away if it is heard still.
     pub fn meet_members(&mut self, now: Instant, session: Session, heard: Instant) -> WelcomeCode {
-        let all_live = self.both_live(now, session, heard);
+        let all_live = !self.settle.is_zero() && self.both_live(now, session, heard);
         if all_live { WelcomeCode::Full } else { WelcomeCode::Waiting }
     }
 
@@ -273,7 +274,7 @@ mod tests {
         second.begins(at(130));
         assert_eq!(contests(&mut second, 140), WelcomeCode::RankTaken, "a worker may be replaced");
         let mut alone = Owner::new(0, Duration::ZERO);
-        assert_eq!(contests(&mut alone, 130), WelcomeCode::RankTaken, "nobody expects strangers");
+        assert_eq!(contests(&mut alone, 130), WelcomeCode::Waiting, "nobody expects strangers");
     }
 
     #[test]

@@ -123,7 +123,7 @@ impl Traffic {
 
     /// Where the hardware is known to differ (`rtl/README.md`), nothing is drawn: numbers of vectors that only the
     /// software takes, packets longer than the hardware keeps but not than the Joins agreed on, a life that
-    /// comes from two ports, and another job before this one has begun.
+    /// comes from two ports, another program, and another job before this one has begun.
     fn keep_to_differences(&self, view: &View, body: &mut [u8], is_message: bool, port: usize) {
         if !is_message {
             if let Some(seg) = body.get_mut(..SEG) {
@@ -141,6 +141,10 @@ impl Traffic {
         }
         if let Some(life) = body.get_mut(leave::SESSION..leave::LEN) {
             life[0] = port as u8;
+        }
+        if let Some(program) = body.get_mut(join::PROGRAM..join::LEN) {
+            // The hardware sums whoever joins.
+            program.fill(0);
         }
         if let Some(floats) = body.get_mut(join::PACKET_FLOATS..join::OPERATIONS) {
             floats[..3].fill(0);

@@ -192,6 +192,11 @@ impl Worker {
             let Some(term) = self.term.as_mut().filter(|term| term.closed.is_none()) else {
                 return;
             };
+            if self.leaving.last(|leave| leave.term == term.number).is_some() {
+                // The term ends because of an operation that this end has given up. Later ones have their places in the
+                // next term.
+                return;
+            }
             if term.open.front().is_some_and(|first| {
                 usize::from(term.next.wrapping_sub(first.generation)) >= MOST_OPEN
             }) {
