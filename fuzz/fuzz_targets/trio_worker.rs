@@ -223,7 +223,7 @@ fuzz_target!(|input: (u8, Vec<Step>)| {
         ..Config::new(JobId(1), SESSION, SWITCH)
     };
     let mut worker =
-        TrioWorker::new(config, Own { gradients: 8, window: 4 }).expect("a configuration in range");
+        TrioWorker::new(config, Own { gradients: 8, window: 4, ..Own::default() }).expect("a configuration in range");
     let now = Instant(1 << 40);
     worker.join(now);
     let mut run = Run { worker, now, damage: None, begun: 0, ended: 0 };
