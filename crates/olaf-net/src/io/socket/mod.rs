@@ -151,7 +151,8 @@ impl Socket {
         let (first, second) = (address_of(first)?, address_of(second)?);
         let mut socket = Self::connected(first.is_ipv6() || second.is_ipv6(), second, bind)?;
         let mtu = socket.path_mtu();
-        socket.connect(first).map_err(|error| no_route(first, error))?;
+        socket.turn_to(first).map_err(|error| no_route(first, error))?;
+        socket.local = socket.socket.local_addr().map(canonical).map_err(|e| no_route(first, e))?;
         Ok((socket, [first, second], mtu))
     }
 
@@ -169,7 +170,7 @@ impl Socket {
 
     /// Takes datagrams of that peer only, and learns if no program listens there.
     pub(crate) fn connect(&mut self, peer: SocketAddr) -> io::Result<()> {
-        self.turn_to(peer)?;
+        self.socket.connect(mapped(peer, self.v6))?;
         self.local = canonical(self.socket.local_addr()?);
         Ok(())
     }
@@ -177,6 +178,9 @@ impl Socket {
     /// The same for a socket that is connected already. Datagrams of the peer before may still come: they wait in the
     /// socket.
     pub(crate) fn turn_to(&self, peer: SocketAddr) -> io::Result<()> {
+        // Else it would keep the address of this machine from which it has reached the peer before. Some systems say
+        // that they do not know this family, and do it.
+        let _ = rustix::net::connect_unspec(&self.socket);
         self.socket.connect(mapped(peer, self.v6))
     }
 

@@ -24,6 +24,44 @@ fn a_wildcard_is_at_every_address_of_this_machine_and_no_other() {
     assert!(socket.is_at(socket.local()));
 }
 
+/// The address of this machine that reaches the first peer may not reach the second.
+#[test]
+fn a_socket_that_turns_to_another_peer_leaves_from_the_right_address() {
+    let listen = |at: &str| {
+        let peer = UdpSocket::bind((at, 0)).expect("a free port");
+        peer.set_read_timeout(Some(core::time::Duration::from_secs(5))).expect("a time limit");
+        let address = peer.local_addr().expect("an address");
+        (peer, address)
+    };
+    let ((first, one), (second, other)) = (listen("::1"), listen("127.0.0.2"));
+    for (from, to) in [(one, other), (other, one)] {
+        let text = |address: SocketAddr| address.to_string();
+        let both = Socket::towards_both(&text(from), &text(to), Socket::bind);
+        let (socket, addresses, _) = both.expect("loopback has both families");
+        assert_eq!(addresses, [from, to]);
+        for peer in [from, to, from] {
+            socket.turn_to(peer).expect("loopback");
+            let here = socket.socket.local_addr().map(canonical).expect("an address");
+            assert_eq!(here.is_ipv6(), peer.is_ipv6());
+            let to = mapped(peer, socket.v6);
+            socket.socket.send_to(b"here", to).expect("the peer is there");
+            let listener = if peer == one { &first } else { &second };
+            let (bytes, came_from) = listener.recv_from(&mut [0; 8]).expect("it comes");
+            assert_eq!((bytes, canonical(came_from)), (4, here));
+            listener.send_to(b"there", came_from).expect("the worker is there");
+            let mut buf = [0; 8];
+            let answer = (0..5000).find_map(|_| {
+                let read = socket.socket.recv_from(&mut buf).ok();
+                if read.is_none() {
+                    std::thread::sleep(core::time::Duration::from_millis(1));
+                }
+                read
+            });
+            assert_eq!(answer.map(|(bytes, from)| (bytes, canonical(from))), Some((5, peer)));
+        }
+    }
+}
+
 fn socket(address: &str) -> Socket {
     Socket::bind(address.parse().expect("an address")).expect("a free port")
 }
