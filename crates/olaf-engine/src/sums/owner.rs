@@ -201,7 +201,7 @@ mod tests {
     const RIVAL: Session = Session(9);
 
     const fn at(ms: u64) -> Instant {
-        Instant(1 << 40 | ms * 1_000_000)
+        Instant((1 << 40) | (ms * 1_000_000))
     }
 
     fn begun(program: u64) -> Owner {
