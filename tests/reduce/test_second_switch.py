@@ -416,7 +416,7 @@ def test_the_second_switch_does_not_help_a_job_with_a_new_worker() -> None:
         future = stays.all_reduce_async(np.ones(3, np.float32))
         made[0].all_reduce(np.ones(3, np.float32))
         future.wait()
-        made[0]._client.leave_at_once()  # type: ignore[union-attr]
+        made[0]._client.leave_at_once()
         new = olaf.connect_sum(address, **options)
         with pytest.raises(olaf.SumError) as left:
             stays.all_reduce(np.ones(3, np.float32))
