@@ -76,7 +76,7 @@ class Reduce(Format):
     @staticmethod
     def _head(kind: int, who: Name, *, operation: int = 0, block: int = 0) -> bytearray:
         names = (who.job, who.generation, who.rank, who.session, operation, block)
-        return bytearray(b"OLFR" + struct.pack(">BBHIIIIII", 2, kind, 0, *names) + bytes(32))
+        return bytearray(b"OLFR" + struct.pack(">BBHIIIIII", 3, kind, 0, *names) + bytes(32))
 
     datagram_bytes: ClassVar[int] = 1472
     """What the path takes, as joins say."""
@@ -190,9 +190,9 @@ class Iswitch(Format):
         return Datagram(head + rest, self.CONTROL)
 
     def join(self, who: Name, nonce: int = 0) -> Datagram:
-        numbers = (who.job, who.session, who.rank, who.workers, 1, 366, ANY, 1)
+        numbers = (who.job, who.session, who.rank, who.workers, 1, 366, ANY, 0)
         proof = struct.pack(">I", nonce) if nonce else b""
-        return self._control(1, who, struct.pack(">8I", *numbers) + proof, code=2)
+        return self._control(1, who, struct.pack(">8I", *numbers) + proof, code=3)
 
     def nonce_of(self, answer: bytes) -> int:
         return int(struct.unpack_from(">I", answer, 48)[0]) if len(answer) == 52 else 0
@@ -231,11 +231,11 @@ class Atp(Format):
     @staticmethod
     def _control(kind: int, who: Name, length: int) -> bytearray:
         message = bytearray(length)
-        struct.pack_into(">BBBBH", message, 8, kind, 2, 0, 0x80, who.job)
+        struct.pack_into(">BBBBH", message, 8, kind, 3, 0, 0x80, who.job)
         return message
 
     def join(self, who: Name, nonce: int = 0) -> Datagram:
-        join = self._control(1, who, 67)
+        join = self._control(1, who, 75)
         numbers = (nonce, who.session, who.rank, who.workers, 0, 0, 62)
         struct.pack_into(">IIIIHHH", join, 14, *numbers)
         struct.pack_into(">IdBHI", join, 48, 1, 1e8, 1, 64, ANY)

@@ -95,7 +95,7 @@ int main(int count, char **argument) {
 
     Bench bench;
     for (unsigned port = 0; port < workers; port++) {
-        Bytes join{1, 0, 2, 0};
+        Bytes join{1, 0, 3, 0};
         for (uint32_t number : {7u, 100 + port, ~0u, workers, 1u, packet_floats, ~0u, 0u}) put(join, number, 4);
         bench.send(join, port, true);
     }

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | another program than the job's, one of whose workers lives | `other_program` |
 //! | the rank of a worker that lives | `rank_taken` |
-//! | the same, in a job that names no program and begins, or has just begun | `contested`, to all of the job |
+//! | the same, in a job that names no program, before it begins | `contested`, to all of the job |
+//! | the same, where it has just begun, from as many workers as it has members | `contested`, to all of the job |
 //! | one of these, and the other may be dead | `waiting` |
 //!
 //! A worker that was started again asks for the rank of its earlier incarnation, which is never heard again. Two workers
@@ -41,6 +42,8 @@ struct Rival {
     first: Instant,
     /// When it last asked.
     last: Instant,
+    /// It was heard, and so was the worker that has what it asks for, after it had asked.
+    lives: bool,
 }
 
 /// The program that a job belongs to.
@@ -55,6 +58,8 @@ pub struct Owner {
     /// Since when all workers of the first generation are here.
     complete: Option<Instant>,
     began: Option<Instant>,
+    /// Members of the latest generation.
+    members: usize,
     is_first: bool,
     contested: Option<Instant>,
 }
@@ -69,6 +74,7 @@ impl Owner {
             rivals: BTreeMap::new(),
             complete: None,
             began: None,
+            members: 0,
             is_first: true,
             contested: None,
         }
@@ -120,6 +126,12 @@ impl Owner {
         if !self.is_anonymous() || !self.is_first || !has_just_begun {
             return WelcomeCode::RankTaken;
         }
+        // Where two programs are mixed, all workers of both live. One stranger who asks for a worker's rank must not end
+        // a generation.
+        let rivals = self.rivals.values().filter(|rival| rival.lives).count();
+        if self.began.is_some() && rivals < self.members {
+            return WelcomeCode::RankTaken;
+        }
         self.contest(now);
         WelcomeCode::Contested
     }
@@ -165,8 +177,9 @@ impl Owner {
         self.rivals.is_empty() && now.since(since) >= self.settle
     }
 
-    /// A generation begins.
-    pub fn begins(&mut self, now: Instant) {
+    /// A generation of so many members begins.
+    pub fn begins(&mut self, now: Instant, members: usize) {
+        self.members = members;
         self.is_first = self.began.is_none();
         self.began.get_or_insert(now);
         self.rivals.clear();
@@ -187,9 +200,12 @@ impl Owner {
         if self.rivals.len() >= MOST_RIVALS && !self.rivals.contains_key(&session) {
             self.rivals.clear();
         }
-        let rival = self.rivals.entry(session).or_insert(Rival { first: now, last: now });
+        let rival =
+            self.rivals.entry(session).or_insert(Rival { first: now, last: now, lives: false });
         rival.last = now;
-        heard > rival.first + OVERLAP
+        let both_live = heard > rival.first + OVERLAP;
+        rival.lives |= both_live;
+        both_live
     }
 }
 
@@ -208,7 +224,7 @@ mod tests {
         let mut owner = Owner::new(program, SETTLE);
         owner.may_begin(at(0), true, |_| false);
         assert!(owner.may_begin(at(120), true, |_| false));
-        owner.begins(at(120));
+        owner.begins(at(120), 2);
         owner
     }
 
@@ -251,7 +267,7 @@ mod tests {
         assert_eq!(owner.meet_rival(at(150), RIVAL, at(140)), WelcomeCode::Waiting);
         assert!(!owner.may_begin(at(300), true, silent), "there is a rival");
         assert!(owner.may_begin(at(300), true, |_| true), "the rival has gone");
-        owner.begins(at(300));
+        owner.begins(at(300), 2);
         assert!(owner.may_begin(at(300), true, silent));
         let mut named = Owner::new(5, SETTLE);
         assert!(named.may_begin(at(0), true, silent));
@@ -259,9 +275,14 @@ mod tests {
 
     #[test]
     fn a_job_without_a_name_is_contested_in_its_first_moments() {
+        let asks = |owner: &mut Owner, first: u64, rival: Session| {
+            owner.meet_rival(at(first), rival, at(first));
+            owner.meet_rival(at(first + 200), rival, at(first + 190))
+        };
         let contests = |owner: &mut Owner, first: u64| {
-            owner.meet_rival(at(first), RIVAL, at(first));
-            owner.meet_rival(at(first + 200), RIVAL, at(first + 190))
+            let alone = asks(owner, first, Session(8));
+            assert_ne!(alone, WelcomeCode::Contested, "one rival ends nothing");
+            asks(owner, first, RIVAL)
         };
         let mut owner = begun(0);
         assert_eq!(contests(&mut owner, 130), WelcomeCode::Contested);
@@ -271,7 +292,7 @@ mod tests {
         assert_eq!(contests(&mut begun(5), 130), WelcomeCode::RankTaken, "ranks of one program");
         assert_eq!(contests(&mut begun(0), 2120), WelcomeCode::RankTaken, "later");
         let mut second = begun(0);
-        second.begins(at(130));
+        second.begins(at(130), 2);
         assert_eq!(contests(&mut second, 140), WelcomeCode::RankTaken, "a worker may be replaced");
         let mut alone = Owner::new(0, Duration::ZERO);
         assert_eq!(contests(&mut alone, 130), WelcomeCode::Waiting, "nobody expects strangers");

@@ -250,7 +250,7 @@ impl Switch {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let floats = job.lobby.values().map(|candidate| candidate.wish.packet_floats).min();
         let mut packet_floats = floats.unwrap_or(1);
-        job.owner.begins(now);
+        job.owner.begins(now, job.lobby.values().count());
         let mut operations = job.operations().unwrap_or(0);
         let members = job.seat();
         if members.is_empty() {

@@ -326,7 +326,7 @@ impl Switch {
     /// Begins a generation of the workers in the lobby; in a lower switch that of the welcome.
     pub(super) fn begin(&mut self, now: Instant, id: JobId, from_above: Option<&Welcome>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        job.owner.begins(now);
+        job.owner.begins(now, job.lobby.values().count());
         let operations = job.operations().unwrap_or(0);
         let seated = job.seat();
         let wishes = seated.iter().map(|(_, one)| (one.wish.datagram_bytes, one.wish.block_bytes));

@@ -227,7 +227,7 @@ impl Switch {
         let tenant = self.config.tenants.of(JobId(id.into()));
         let most_gradients = tenant.map_or(0, |tenant| tenant.most_parameters());
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        job.owner.begins(now);
+        job.owner.begins(now, job.lobby.values().count());
         let first = job.newest_of_all().wrapping_add(GENERATIONS_APART);
         let before = job.term.as_ref().map(|term| term.number);
         let candidates: Vec<Candidate> = job.lobby.take().into_values().collect();

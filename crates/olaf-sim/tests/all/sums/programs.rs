@@ -106,14 +106,23 @@ fn two_programs_without_names_are_both_turned_away<P: Protocol>() {
         let mut job = Job::<P>::new(setting(0));
         job.run_for(MS * later);
         [1, 0].into_iter().for_each(|rank| place(&mut job, other(rank), rank, 0, TOP));
-        let all = [peer(0), peer(1), other(0), other(1)];
-        all_are_refused(&mut job, &all, WelcomeCode::Contested, 2000 * MS);
+        all_are_refused(&mut job, &[peer(0), peer(1)], WelcomeCode::Contested, 2000 * MS);
+        // Once a generation has begun, the first of the others hears of its rank alone.
+        let codes = [other(0), other(1)].map(|at| refused(&job, at));
+        let are_told =
+            [WelcomeCode::Contested, WelcomeCode::RankTaken].map(Some).contains(&codes[0]);
+        assert!(are_told && codes[1].is_some(), "{codes:?}");
         // One that starts more slowly does not wait alone.
         job.run_for(1000 * MS);
         place(&mut job, other(2), 0, 0, TOP);
         all_are_refused(&mut job, &[other(2)], WelcomeCode::Contested, 50 * MS);
     }
-    // Later it is a mistake of the newcomer alone.
+    // One alone ends nothing: a stranger could be it.
+    let mut job = Job::<P>::met(setting(0));
+    place(&mut job, other(0), 0, 0, TOP);
+    all_are_refused(&mut job, &[other(0)], WelcomeCode::RankTaken, 1500 * MS);
+    job.sums(Task::sum(500, 0), 1000 * MS);
+    // Later it is a mistake of the newcomers alone.
     let mut job = Job::<P>::met(setting(0));
     job.run_for(2000 * MS);
     place(&mut job, other(0), 0, 0, TOP);

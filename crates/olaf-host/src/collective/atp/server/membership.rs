@@ -207,7 +207,7 @@ impl AtpServer {
     /// Begins a generation of the workers in the lobby.
     fn begin(&mut self, now: Instant, of: (u16, u8)) {
         let Some(job) = self.jobs.get_mut(&of) else { return };
-        job.owner.begins(now);
+        job.owner.begins(now, job.lobby.len());
         let began_with = job.operations().unwrap_or(0);
         let Some(members) = job.seated(of.0, &self.topology) else { return };
         let number = self.next_generation;
