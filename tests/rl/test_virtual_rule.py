@@ -126,7 +126,7 @@ RULES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_the_server_does_what_its_twin_does(rule: dict[str, Any]) -> None:
+def test_the_server_does_what_its_reference_model_does(rule: dict[str, Any]) -> None:
     rng = np.random.default_rng(7)
     made = job(3, rule)
     reference = Reference(np.zeros(SIZE, np.float32), rule, workers=3)

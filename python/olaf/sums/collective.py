@@ -314,8 +314,8 @@ class SumConnection:
         Callbacks return before it does, if they take no more than 2 s.
         """
         self._client.leave()
-        if self._moves is not None:
-            self._moves.join()
+        if self._moves not in (None, threading.current_thread()):
+            self._moves.join(callbacks.EXIT_WAIT_S)
         # The threads end now. A callback may close the connection, too.
         until = time.monotonic() + callbacks.EXIT_WAIT_S
         with self._telling:

@@ -73,7 +73,7 @@ impl<K: Ord> Proofs<K> {
         self.chance.is_some()
     }
 
-    /// Returns true if so many members have proved nothing that a newcomer proves its address first.
+    /// Returns true if a newcomer has to prove its address first: [`UNPROVEN`] members have not proved theirs.
     pub const fn are_crowded(&self) -> bool {
         self.unproven >= UNPROVEN
     }

@@ -46,7 +46,7 @@ pub(super) struct Guard {
     fans: BTreeMap<PortId, Fan>,
     pub(super) counters: Counters,
     pub(super) events: VecDeque<Event>,
-    /// Keys of which was told that their time is over.
+    /// Old keys whose end has been told as an event.
     told_over: BTreeSet<KeyName>,
 }
 

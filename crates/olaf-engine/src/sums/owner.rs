@@ -46,6 +46,34 @@ struct Rival {
     lives: bool,
 }
 
+/// Workers that ask for what others have, at most [`MOST_RIVALS`].
+#[derive(Clone, Debug)]
+struct Rivals(BTreeMap<Session, Rival>);
+
+impl Rivals {
+    const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    /// Returns true if the other worker, which was last heard at `heard`, was heard after the rival had asked.
+    fn both_live(&mut self, now: Instant, session: Session, heard: Instant) -> bool {
+        if self.0.len() >= MOST_RIVALS && !self.0.contains_key(&session) {
+            self.0.clear();
+        }
+        let new = Rival { first: now, last: now, lives: false };
+        let rival = self.0.entry(session).or_insert(new);
+        rival.last = now;
+        let both_live = heard > rival.first + OVERLAP;
+        rival.lives |= both_live;
+        both_live
+    }
+
+    /// The number of those that were heard, as the other worker was, after they had asked.
+    fn that_live(&self) -> usize {
+        self.0.values().filter(|rival| rival.lives).count()
+    }
+}
+
 /// The program that a job belongs to.
 #[derive(Clone, Debug)]
 pub struct Owner {
@@ -54,7 +82,10 @@ pub struct Owner {
     /// How long the first generation waits, where the workers name no program. 0: nobody expects strangers, as in the
     /// hardware. Nothing is contested then, and a worker whose rank is taken waits until it is free.
     settle: Duration,
-    rivals: BTreeMap<Session, Rival>,
+    /// Workers that ask for what another worker of the job has.
+    rivals: Rivals,
+    /// Workers of other programs.
+    strangers: Rivals,
     /// Since when all workers of the first generation are here.
     complete: Option<Instant>,
     began: Option<Instant>,
@@ -71,7 +102,8 @@ impl Owner {
         Self {
             program,
             settle,
-            rivals: BTreeMap::new(),
+            rivals: Rivals::new(),
+            strangers: Rivals::new(),
             complete: None,
             began: None,
             members: 0,
@@ -112,14 +144,14 @@ impl Owner {
 
     /// A worker of another program joins. `heard`: when a worker of the job was last heard.
     pub fn meet_stranger(&mut self, now: Instant, session: Session, heard: Instant) -> WelcomeCode {
-        let both_live = self.both_live(now, session, heard);
+        let both_live = self.strangers.both_live(now, session, heard);
         if both_live { WelcomeCode::OtherProgram } else { WelcomeCode::Waiting }
     }
 
     /// A worker asks for a rank that another one of the job has, which was last heard at `heard`. After
     /// [`WelcomeCode::Contested`] the caller turns all workers of the job away.
     pub fn meet_rival(&mut self, now: Instant, session: Session, heard: Instant) -> WelcomeCode {
-        if self.settle.is_zero() || !self.both_live(now, session, heard) {
+        if self.settle.is_zero() || !self.rivals.both_live(now, session, heard) {
             return WelcomeCode::Waiting;
         }
         let has_just_begun = self.began.is_none_or(|at| now.since(at) < FIRST_MOMENTS);
@@ -128,8 +160,7 @@ impl Owner {
         }
         // Where two programs are mixed, all workers of both live. One stranger who asks for a worker's rank must not end
         // a generation.
-        let rivals = self.rivals.values().filter(|rival| rival.lives).count();
-        if self.began.is_some() && rivals < self.members {
+        if self.began.is_some() && self.rivals.that_live() < self.members {
             return WelcomeCode::RankTaken;
         }
         self.contest(now);
@@ -142,7 +173,7 @@ impl Owner {
         if !self.is_anonymous() || self.began.is_some() {
             return WelcomeCode::Full;
         }
-        if !self.both_live(now, session, heard) {
+        if !self.rivals.both_live(now, session, heard) {
             return WelcomeCode::Waiting;
         }
         self.contest(now);
@@ -152,7 +183,7 @@ impl Owner {
     /// A worker joins while a generation goes on that has all its workers. `heard` is as for [`Self::meet_surplus`]: none of
     /// them has a place to give away if it is heard still.
     pub fn meet_members(&mut self, now: Instant, session: Session, heard: Instant) -> WelcomeCode {
-        let all_live = !self.settle.is_zero() && self.both_live(now, session, heard);
+        let all_live = !self.settle.is_zero() && self.rivals.both_live(now, session, heard);
         if all_live { WelcomeCode::Full } else { WelcomeCode::Waiting }
     }
 
@@ -171,18 +202,18 @@ impl Owner {
         if !self.is_anonymous() || self.began.is_some() {
             return true;
         }
-        self.rivals.retain(|_, rival| !is_silent(rival.last));
+        self.rivals.0.retain(|_, rival| !is_silent(rival.last));
         let since = *self.complete.get_or_insert(now);
         // A rival that lives is about to be told so, with all others.
-        self.rivals.is_empty() && now.since(since) >= self.settle
+        self.rivals.0.is_empty() && now.since(since) >= self.settle
     }
 
-    /// A generation of so many members begins.
+    /// A generation begins, with this number of members.
     pub fn begins(&mut self, now: Instant, members: usize) {
         self.members = members;
         self.is_first = self.began.is_none();
         self.began.get_or_insert(now);
-        self.rivals.clear();
+        self.rivals.0.clear();
     }
 
     /// Returns true if nothing else than ranks tells the job's workers from another program's.
@@ -193,19 +224,6 @@ impl Owner {
     fn contest(&mut self, now: Instant) {
         self.begin_anew();
         self.contested = Some(now);
-    }
-
-    /// Returns true if the other one was heard after the rival.
-    fn both_live(&mut self, now: Instant, session: Session, heard: Instant) -> bool {
-        if self.rivals.len() >= MOST_RIVALS && !self.rivals.contains_key(&session) {
-            self.rivals.clear();
-        }
-        let rival =
-            self.rivals.entry(session).or_insert(Rival { first: now, last: now, lives: false });
-        rival.last = now;
-        let both_live = heard > rival.first + OVERLAP;
-        rival.lives |= both_live;
-        both_live
     }
 }
 
@@ -313,11 +331,24 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_of_another_program_delays_and_contests_nothing() {
+        let mut owner = Owner::new(0, SETTLE);
+        assert!(!owner.may_begin(at(0), true, |_| false));
+        owner.meet_stranger(at(10), Session(7), at(0));
+        assert!(owner.may_begin(at(120), true, |_| false), "a stranger is no rival");
+        owner.begins(at(120), 2);
+        owner.meet_stranger(at(130), Session(7), at(130));
+        assert_eq!(owner.meet_stranger(at(330), Session(7), at(320)), WelcomeCode::OtherProgram);
+        owner.meet_rival(at(130), RIVAL, at(130));
+        assert_eq!(owner.meet_rival(at(330), RIVAL, at(320)), WelcomeCode::RankTaken);
+    }
+
+    #[test]
     fn rivals_are_not_remembered_without_limit() {
         let mut owner = begun(5);
         for session in 0..10_000 {
             owner.meet_rival(at(200), Session(session), at(200));
         }
-        assert!(owner.rivals.len() <= MOST_RIVALS);
+        assert!(owner.rivals.0.len() <= MOST_RIVALS);
     }
 }

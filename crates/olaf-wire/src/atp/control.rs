@@ -262,7 +262,7 @@ impl Welcome {
     #[must_use]
     pub const fn without_place(join: &Join, code: WelcomeCode) -> Self {
         let Join { job, server, session, sent_at_us, .. } = *join;
-        Self { sent_at_us, ..Self::of_nobody(job, server, session, code) }
+        Self::refusal((job, server), session, code, sent_at_us)
     }
 
     /// The answer to a worker of that job and server that is turned away, whose last join was sent then.

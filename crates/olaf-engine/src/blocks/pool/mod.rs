@@ -168,7 +168,7 @@ impl Pool {
     /// When one of the two is 0, or there are more than [`MAX_SLOTS`] slots or [`MAX_RANKS`] members.
     #[must_use]
     pub fn new(slots: u32, members: u32) -> Self {
-        assert!(members <= MAX_RANKS, "a table has at most so many members");
+        assert!(members <= MAX_RANKS, "a set of ranks names no more members");
         Self {
             ring: Ring::new(slots, members, Cell::free),
             refuses_non_finite: false,

@@ -127,7 +127,8 @@ impl Switch {
         let open = open.map(|current| (current.number, current.first_incomplete()));
         for (session, candidate) in lobby {
             let address = Address { job: id, generation: 0, rank: ALL, session };
-            let welcome = self.refusal(address, WelcomeCode::Contested, candidate.wish.sent_at_us);
+            let sent_at_us = candidate.wish.sent_at_us;
+            let welcome = self.without_place(address, WelcomeCode::Contested, sent_at_us);
             self.out.tell(now, candidate.peer, Message::Welcome(welcome));
         }
         if let Some((number, operation)) = open {
@@ -136,9 +137,10 @@ impl Switch {
         }
     }
 
-    fn refusal(&self, address: Address, code: WelcomeCode, sent_at_us: u32) -> Welcome {
+    /// The answer to a sender that has no place in a generation.
+    fn without_place(&self, address: Address, code: WelcomeCode, sent_at_us: u32) -> Welcome {
         Welcome {
-            address,
+            address: Address { rank: ALL, ..address },
             code,
             operation: 0,
             workers: 0,
@@ -283,34 +285,17 @@ impl Switch {
         let job = self.jobs.get(&address.job);
         let here = job.map_or(0, |job| u32::try_from(job.lobby.len()).unwrap_or(MAX_RANKS));
         let welcome = Welcome {
-            address: Address { rank: ALL, ..address },
-            code,
-            operation: 0,
             workers: job.map_or(0, |job| job.fixed),
             here: here.min(MAX_RANKS),
-            slots: 0,
-            block_bytes: 0,
-            cores: self.config.cores,
-            sent_at_us: join.sent_at_us,
             nonce,
+            ..self.without_place(address, code, join.sent_at_us)
         };
         self.out.tell(now, peer, Message::Welcome(welcome));
     }
 
     /// Tells a sender in another version of the format which version this switch speaks.
     pub(super) fn answer_other_version(&mut self, now: Instant, from: Source, address: Address) {
-        let welcome = Welcome {
-            address: Address { rank: ALL, ..address },
-            code: WelcomeCode::OtherVersion,
-            operation: 0,
-            workers: 0,
-            here: 0,
-            slots: 0,
-            block_bytes: 0,
-            cores: self.config.cores,
-            sent_at_us: 0,
-            nonce: 0,
-        };
+        let welcome = self.without_place(address, WelcomeCode::OtherVersion, 0);
         self.out.tell(now, from.peer, Message::Welcome(welcome));
     }
 

@@ -160,7 +160,7 @@ impl Kept {
     }
 }
 
-/// The bytes of whole words that hold so many bytes.
+/// The length of lanes that are filled up to whole words.
 pub(super) const fn words(bytes: usize) -> usize {
     bytes.next_multiple_of(WORD)
 }

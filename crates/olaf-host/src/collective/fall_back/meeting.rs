@@ -19,7 +19,7 @@ use olaf_wire::reduce::LaneType;
 const MARK: i64 = 0x4F4C_4146_4D45_4554;
 /// Larger than every rank.
 const NOBODY: i64 = 1 << 32;
-/// Workers are never so many operations apart.
+/// The largest distance between the operations of two workers. No program has more operations open.
 const MOST_OPERATIONS: i64 = 1 << 16;
 /// Integers that describe a result.
 const DESCRIPTION: usize = 9;
@@ -148,7 +148,7 @@ impl Meeting {
                 let (kind, end) = described(self.number(), &numbers(result))?;
                 self.described = Some((kind, end));
                 if matches!(end, End::Well(_)) {
-                    // Its giver alone has so much memory for certain.
+                    // The result is in the giver's memory. The other workers may lack the memory for it.
                     let is_own = self.own(kept).is_some();
                     if !is_own && Vec::<u8>::new().try_reserve_exact(words(kind.bytes)).is_err() {
                         return Err(NoWay::Unusable(self.number()));

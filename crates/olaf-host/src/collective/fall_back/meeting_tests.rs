@@ -15,7 +15,7 @@ fn outcome(operation: u64) -> Outcome {
     Outcome { kind, end: End::Well(sum), lanes: vec![operation as u8; words(bytes)] }
 }
 
-/// A worker that has begun so many operations. `open` have not ended, and it has not kept those that are `lost`.
+/// A worker that has begun `begun` operations. Those in `open` have not ended. It has not kept the results in `lost`.
 fn worker(rank: u32, begun: u64, open: &[u64], lost: &[u64]) -> (Standing, Kept) {
     let mut kept = Kept::default();
     for operation in (0..begun).filter(|at| !open.contains(at) && !lost.contains(at)) {

@@ -65,7 +65,7 @@ pub enum NoWay {
     OtherProgram,
     /// A worker was replaced, and counts its operations from another one.
     Replaced,
-    /// The workers are so many operations apart, which cannot be.
+    /// This is the distance between the operations of two workers. It is too large to be true.
     Apart(u64),
     /// No worker has kept the result of that operation.
     NotKept(u64),

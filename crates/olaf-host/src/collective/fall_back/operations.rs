@@ -14,7 +14,7 @@ use core::time::Duration;
 use olaf_engine::Instant;
 use olaf_wire::reduce::{LaneType, Reason};
 
-/// Lanes of the farewell. No program has an operation on so few bfloat16.
+/// Lanes of the farewell. Programs hardly have a minimum of 13 bfloat16: so a worker that closes too early is noticed.
 const FAREWELL_LANES: usize = 13;
 
 /// An operation that has begun and not ended.

@@ -74,26 +74,10 @@ impl Protocol for Reduce {
     }
 
     fn accounts(net: &Network, setting: &Setting<Self>) {
-        let now = net.now();
-        for end in 0..setting.workers {
-            for reducer in net.lives::<Reducer>(peer(end)) {
-                let of = reducer.statistics(now);
-                let operations = of.operations;
-                assert_eq!(operations.begun, operations.done + operations.failed + operations.open);
-                let pieces = of.pieces;
-                assert_eq!(pieces.sent, pieces.answered + pieces.in_flight + pieces.abandoned);
-                let results = of.results;
-                assert_eq!(results.received, results.taken + results.early + results.refused);
-                let kept = results.early - results.early_used - results.early_discarded;
-                assert_eq!(kept, results.early_waiting);
-            }
-        }
-        for switch in setting.switches().into_iter().flat_map(|at| net.lives::<Switch>(at)) {
-            let of = switch.statistics(now).pieces;
-            let refused: u64 = of.refused.values().sum();
-            let fates = of.summed + of.waiting + of.late + of.repeated + of.held + of.occupied;
-            assert_eq!(of.received, fates + of.given_up + refused);
-        }
+        let ends = (0..setting.workers).flat_map(|end| net.lives::<Reducer>(peer(end)));
+        ends.for_each(|end| end_adds_up(net, end));
+        let switches = setting.switches().into_iter().flat_map(|at| net.lives::<Switch>(at));
+        switches.for_each(|switch| switch_adds_up(net, switch));
     }
 
     fn known(net: &Network) -> Known {
@@ -102,21 +86,49 @@ impl Protocol for Reduce {
     }
 
     fn leave_of(net: &Network, worker: PeerId) -> Vec<u8> {
-        let of = net.node::<Reducer>(worker).expect("it lives").statistics(net.now());
-        let address = Address {
-            job: JobId(1),
-            generation: of.generation.unwrap_or(0),
-            rank: of.rank.unwrap_or(0),
-            session: Session(of.session),
-        };
-        let mut buf = vec![0; 128];
-        let len = Leave { address, operation: 0 }.emit(&mut buf);
-        buf.truncate(len);
-        buf
+        leave_of(net, net.node::<Reducer>(worker).expect("it lives"))
     }
 
     fn inject(net: &mut Network, at: PeerId, from: PeerId, bytes: &[u8]) -> Option<Verdict> {
         let from = Source::new(PortId::DOWNLINK, from);
         net.with(at, |switch: &mut Switch, now| switch.handle_packet(now, from, bytes))
     }
+}
+
+/// What an end sent and received is accounted for.
+#[track_caller]
+pub(super) fn end_adds_up(net: &Network, end: &Reducer) {
+    let of = end.statistics(net.now());
+    let operations = of.operations;
+    assert_eq!(operations.begun, operations.done + operations.failed + operations.open);
+    let pieces = of.pieces;
+    assert_eq!(pieces.sent, pieces.answered + pieces.in_flight + pieces.abandoned);
+    let results = of.results;
+    assert_eq!(results.received, results.taken + results.early + results.refused);
+    let kept = results.early - results.early_used - results.early_discarded;
+    assert_eq!(kept, results.early_waiting);
+}
+
+/// Each piece that came to a switch has one fate.
+#[track_caller]
+pub(super) fn switch_adds_up(net: &Network, switch: &Switch) {
+    let of = switch.statistics(net.now()).pieces;
+    let refused: u64 = of.refused.values().sum();
+    let fates = of.summed + of.waiting + of.late + of.repeated + of.held + of.occupied;
+    assert_eq!(of.received, fates + of.given_up + refused);
+}
+
+/// The leave that an end would send from where it is.
+pub(super) fn leave_of(net: &Network, end: &Reducer) -> Vec<u8> {
+    let of = end.statistics(net.now());
+    let address = Address {
+        job: JobId(1),
+        generation: of.generation.unwrap_or(0),
+        rank: of.rank.unwrap_or(0),
+        session: Session(of.session),
+    };
+    let mut buf = vec![0; 128];
+    let len = Leave { address, operation: 0 }.emit(&mut buf);
+    buf.truncate(len);
+    buf
 }

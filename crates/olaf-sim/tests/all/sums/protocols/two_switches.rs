@@ -1,12 +1,13 @@
 //! `reduce` with a second switch.
 
+use super::reduce::{end_adds_up, leave_of, switch_adds_up};
 use super::{Reduce, place, proofs};
 use crate::sums::job::{Setting, peer};
 use crate::sums::protocol::{Known, Protocol, TOP};
 use core::time::Duration;
 use olaf_engine::switch::reduce::{Config as SwitchConfig, Switch};
 use olaf_engine::{PeerId, PortId, Verdict, Wiring};
-use olaf_host::collective::{Collective, Config, FallBack, Reducer, Reduction};
+use olaf_host::collective::{Collective, Config, FallBack, Reduction};
 use olaf_sim::Network;
 use olaf_wire::Session;
 
@@ -42,11 +43,12 @@ impl Protocol for TwoSwitches {
     }
 
     fn place_switches(net: &mut Network, setting: &Setting<Self>) {
-        let (config, seed) = (setting.config.clone(), setting.seed);
+        let (config, seed, settle) = (setting.config.clone(), setting.seed, setting.settle);
         let make = move |at: PeerId, life: u32| {
             let epoch = 1_000_000 * (life + 1) + at.0;
             let mut switch = Switch::new(config.clone(), epoch).expect("the set-up can be");
             proofs(seed, at, life).into_iter().for_each(|chance| switch.demand_proofs(chance));
+            switch.expect_strangers(settle);
             switch
         };
         let other = make.clone();
@@ -78,33 +80,22 @@ impl Protocol for TwoSwitches {
 
     /// What each party at a switch sent and received is accounted for.
     fn accounts(net: &Network, setting: &Setting<Self>) {
-        let of = |end: &Reducer| {
-            let of = end.statistics(net.now());
-            let operations = of.operations;
-            assert_eq!(operations.begun, operations.done + operations.failed + operations.open);
-            let pieces = of.pieces;
-            assert_eq!(pieces.sent, pieces.answered + pieces.in_flight + pieces.abandoned);
-            let results = of.results;
-            assert_eq!(results.received, results.taken + results.early + results.refused);
-        };
         for worker in (0..setting.workers).flat_map(|end| net.lives::<FallBack>(peer(end))) {
-            of(worker.first());
-            worker.second().into_iter().for_each(of);
+            let both = core::iter::once(worker.first()).chain(worker.second());
+            both.for_each(|end| end_adds_up(net, end));
         }
-        for switch in [TOP, SECOND].into_iter().flat_map(|at| net.lives::<Switch>(at)) {
-            let of = switch.statistics(net.now()).pieces;
-            let refused: u64 = of.refused.values().sum();
-            let fates = of.summed + of.waiting + of.late + of.repeated + of.held + of.occupied;
-            assert_eq!(of.received, fates + of.given_up + refused);
-        }
+        let switches = [TOP, SECOND].into_iter().flat_map(|at| net.lives::<Switch>(at));
+        switches.for_each(|switch| switch_adds_up(net, switch));
     }
 
     fn known(net: &Network) -> Known {
         Reduce::known(net)
     }
 
-    fn leave_of(_: &Network, _: PeerId) -> Vec<u8> {
-        unimplemented!("a test of the suite for one switch")
+    /// From the present end.
+    fn leave_of(net: &Network, worker: PeerId) -> Vec<u8> {
+        let worker = net.node::<FallBack>(worker).expect("it lives");
+        leave_of(net, worker.second().unwrap_or(worker.first()))
     }
 
     fn inject(net: &mut Network, at: PeerId, from: PeerId, bytes: &[u8]) -> Option<Verdict> {
