@@ -1,6 +1,6 @@
 //! Messages for people if a job cannot be joined: the reason, and the remedy.
 
-use crate::driver::shared::KeyAdvice;
+use crate::keys::KeyAdvice;
 use olaf_host::push_pull::worker::{TooNarrow, WorkerStatistics};
 use olaf_wire::{Address, JobId, WelcomeCode};
 use std::net::SocketAddr;

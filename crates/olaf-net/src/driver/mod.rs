@@ -10,6 +10,7 @@ mod running;
 pub(crate) mod shared;
 #[cfg(test)]
 mod tests;
+mod turned;
 mod turns;
 
 pub(crate) use running::Running;

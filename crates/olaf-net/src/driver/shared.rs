@@ -12,6 +12,7 @@
 
 use super::FULL_SOCKET_PAUSE;
 use super::log::Log;
+use super::turned::Turned;
 use super::turns::Turns;
 use crate::clock;
 use crate::error::StartError;
@@ -22,12 +23,12 @@ use crate::io::peers::Peers;
 use crate::io::socket::Socket;
 use crate::io::statistics::IoStatistics;
 use crate::io::waker::{self, Waker};
-use crate::keys::{self, Given, Renewed, Sources};
+use crate::keys::{self, Given, KeyAdvice, Renewed, Sources};
 use olaf_engine::seal::Standing;
 use olaf_engine::{Engine, PeerId, PortId, Sealed, Source, Transmit};
 use serde_json::Value;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -61,15 +62,6 @@ pub(crate) struct Shared<E> {
     stop: AtomicBool,
 }
 
-/// The one of several peers to whom the socket is connected: the one to whom the engine sent last.
-struct Turned {
-    to: AtomicU32,
-    /// How often a machine had said that nothing listens there: when a datagram came last, and when the socket turned to
-    /// this peer.
-    refused_when_heard: AtomicU64,
-    refused_before: AtomicU64,
-}
-
 /// The engine and what goes with it.
 pub(crate) struct State<E> {
     pub(crate) engine: Sealed<E>,
@@ -82,14 +74,6 @@ pub(crate) struct State<E> {
 struct Sending {
     out: Outgoing,
     statistics: IoStatistics,
-}
-
-/// What keys have to do with a switch that lets nobody in.
-pub(crate) struct KeyAdvice {
-    /// The switch itself has said so, or somebody in its place.
-    pub(crate) is_answer: bool,
-    /// What is wrong, and what to do.
-    pub(crate) text: String,
 }
 
 impl<E: Engine> Shared<E> {
@@ -116,13 +100,8 @@ impl<E: Engine> Shared<E> {
     ) -> io::Result<Self> {
         let (mut engine, sources) = behind(engine, keys);
         both.into_iter().for_each(|peer| engine.set_above(peer));
-        let turned = Turned {
-            to: AtomicU32::new(both[0].0),
-            refused_when_heard: AtomicU64::new(0),
-            refused_before: AtomicU64::new(0),
-        };
         let shared = Self::open(socket, peers, None, engine, sources)?;
-        Ok(Self { turned_to: Some(turned), ..shared })
+        Ok(Self { turned_to: Some(Turned::to(both[0])), ..shared })
     }
 
     /// A driver of `engine`, which talks to all of `peers`. Datagrams of strangers are counted and
@@ -358,44 +337,8 @@ impl<E: Engine> Shared<E> {
 
     /// What the keys may have to do with a switch that does not answer, and what to do about it.
     pub(crate) fn key_advice(&self) -> Option<KeyAdvice> {
-        let (is_answer, text) = match self.lock().engine.standing() {
-            Standing::Open => return None,
-            Standing::Clear => (
-                false,
-                "a switch that was started with a key answers only workers with the key of their \
-                 job (key_file)"
-                    .to_owned(),
-            ),
-            Standing::Unanswered => (
-                false,
-                "this worker has a key (key_file), and nobody there has answered it: start the \
-                 switch with its key, too (--key-file)"
-                    .to_owned(),
-            ),
-            Standing::KeyRefused => (
-                true,
-                "the switch says that it has no such key as this worker's (key_file): give both the \
-                 key of the same job"
-                    .to_owned(),
-            ),
-            Standing::KeyOver(name) => (
-                true,
-                format!(
-                    "the switch says that this worker's key {} (key_file) was replaced, and that the \
-                     time of the old one is over: give the worker the job's present key file",
-                    name.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
-                ),
-            ),
-            Standing::OtherVersion(theirs) => (
-                true,
-                format!(
-                    "the switch speaks version {theirs} of the seals of keys, and this worker version \
-                     {}: install the same release of Olaf on both machines",
-                    olaf_wire::sealed::VERSION
-                ),
-            ),
-        };
-        Some(KeyAdvice { is_answer, text })
+        let standing = self.lock().engine.standing();
+        KeyAdvice::of(standing)
     }
 
     /// From here on it takes up key files that are replaced.
@@ -506,10 +449,9 @@ impl<E: Engine> Shared<E> {
     fn turn_to_receiver(&self, transmit: &Transmit) {
         let Some(turned) = &self.turned_to else { return };
         let Some(&peer) = transmit.to.as_slice().first() else { return };
-        if turned.to.swap(peer.0, Ordering::SeqCst) != peer.0
-            && let Some(place) = self.peers.place(peer)
+        if let Some(place) = self.peers.place(peer)
+            && turned.turns(peer, self.connections_refused())
         {
-            turned.refused_before.store(self.connections_refused(), Ordering::SeqCst);
             // Where that fails, the datagram itself says why it cannot leave.
             let _ = self.socket.turn_to(place.address);
         }
@@ -518,10 +460,8 @@ impl<E: Engine> Shared<E> {
     /// Whether a machine said that nothing listens: since the peer before was heard last, and since the socket turned to
     /// the present one.
     pub(crate) fn refused_by_both(&self) -> (bool, bool) {
-        let Some(turned) = &self.turned_to else { return (false, false) };
-        let before = turned.refused_before.load(Ordering::SeqCst);
-        let heard = turned.refused_when_heard.load(Ordering::SeqCst);
-        (before > heard, self.connections_refused() > before)
+        let turned = self.turned_to.as_ref();
+        turned.map_or((false, false), |turned| turned.refused(self.connections_refused()))
     }
 
     /// A datagram did not leave. The engine learns of a datagram that is too long. All
@@ -549,7 +489,7 @@ impl<E: Engine> Shared<E> {
             Ok(()) => {
                 inbox.count(&mut state.received);
                 if let Some(turned) = &self.turned_to {
-                    turned.refused_when_heard.store(self.connections_refused(), Ordering::SeqCst);
+                    turned.heard(self.connections_refused());
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,

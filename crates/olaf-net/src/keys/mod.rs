@@ -4,6 +4,7 @@
 //! derived from it, so that a switch can be given that alone ([`Key::for_switch`]): a switch then
 //! checks and signs hop by hop, and cannot sign what only workers and servers sign.
 
+mod advice;
 mod file;
 mod given;
 #[cfg(test)]
@@ -11,6 +12,7 @@ mod lying;
 mod renewing;
 mod secrets;
 
+pub(crate) use advice::KeyAdvice;
 pub(crate) use file::open_to_others;
 pub use file::{Key, KeyError, Old};
 pub use given::KeyText;

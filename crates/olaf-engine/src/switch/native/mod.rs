@@ -15,6 +15,7 @@ mod job;
 mod meetings;
 mod membership;
 mod neighbours;
+mod newcomers;
 mod notices;
 mod ports;
 mod screening;
