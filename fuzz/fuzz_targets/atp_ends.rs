@@ -6,7 +6,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use olaf_engine::{Engine, Instant, JobId, PeerId, PortId, Session, Source};
 use olaf_host::collective::atp::{AtpServer, Options, ServerConfig, Worker};
-use olaf_host::collective::{Collective, Config, Operation, OperationId, Reduction};
+use olaf_host::collective::{Collective, Config, Label, Operation, OperationId, Reduction};
 use olaf_wire::atp::AtpPacket;
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::LaneType;
@@ -91,6 +91,7 @@ impl Run {
                     reduction: Reduction::Sum,
                     buffer: Box::new(lanes.collect::<Vec<u8>>()),
                     accepts_partial: false,
+                    label: Label::default(),
                 };
                 self.begun += u64::from(self.worker.begin(self.now, operation).is_ok());
             }

@@ -6,6 +6,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use olaf_engine::switch::atp::{Config, Switch};
 use olaf_engine::{Engine, Instant, PeerId, PortId, Session, Source};
+use olaf_wire::Sides;
 use olaf_wire::atp::{ANY, AtpPacket, Closed, Header, Join, Key, Leave, Upper, Welcome};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::{Reason, WelcomeCode};
@@ -131,7 +132,7 @@ impl Run {
                     job: u16::from(who / 4 % 3),
                     sequence: u16::from(sequence % 8),
                     index: u16::from(*index),
-                    key: Key::new(u16::from(generation % 3), 0, 0),
+                    key: Key::new(u16::from(generation % 3), 0, 0).calling(more / 16),
                     tensor_length: 100,
                     upper: upper.map(|(bitmaps, fan_ins, place)| Upper {
                         bitmaps: bitmaps.map(u32::from),
@@ -182,6 +183,7 @@ impl Run {
                     reason: Reason::EACH[usize::from(who / 4) % Reason::EACH.len()],
                     tensor: 0,
                     culprit: 0,
+                    sides: Sides::from_byte(*who),
                 }
                 .emit(&mut buf);
                 self.recv(false, 0, &buf[..len]);

@@ -235,6 +235,7 @@ impl Run {
                     reason: Reason::EACH[usize::from(reason) % Reason::EACH.len()],
                     culprit: who.rank(),
                     index: u64::from(index),
+                    calls: reason,
                 };
                 self.control(!up, who, Control::Halt(halt));
             }

@@ -6,7 +6,8 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use olaf_engine::{Ecn, Engine, Instant, JobId, PeerId, PortId, Session, Source, TrafficClass};
 use olaf_host::collective::{
-    Collective, Config, IswitchOptions, IswitchWorker, Operation, OperationId, Options, Reduction,
+    Collective, Config, IswitchOptions, IswitchWorker, Label, Operation, OperationId, Options,
+    Reduction,
 };
 use olaf_wire::iswitch::{
     ANY, Ack, Action, Admission, CONTROL_CLASS, Control, DATA_CLASS, DataPacket, Halt, Outcome,
@@ -163,6 +164,7 @@ impl Run {
                     },
                     buffer: Box::new(vec![1u8; 4 * usize::from(lanes)]),
                     accepts_partial,
+                    label: Label::default(),
                 };
                 self.begun += u64::from(self.worker.begin(self.now, operation).is_ok());
             }
@@ -222,6 +224,7 @@ impl Run {
                     reason: Reason::EACH[usize::from(reason) % Reason::EACH.len()],
                     culprit: u32::from(culprit % 5),
                     index: u64::from(index),
+                    calls: reason,
                 }));
             }
             Step::Ack { generation, action, outcome, sent_at_us } => {

@@ -7,8 +7,9 @@ use libfuzzer_sys::fuzz_target;
 use olaf_engine::engine::Source;
 use olaf_engine::{Engine, Instant, JobId, PeerId, PortId, Session};
 use olaf_host::collective::{
-    Collective, Config, Operation, OperationId, Options, Recovery, Reducer, Reduction,
+    Collective, Config, Label, Operation, OperationId, Options, Recovery, Reducer, Reduction,
 };
+use olaf_wire::Call;
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::{
     ALL, Address, Block, BlockResult, Blocks, Closed, LaneType, Marks, Operator, Reason,
@@ -152,7 +153,8 @@ impl Run {
         };
         let bytes = usize::from(lanes) * lane_type.bytes();
         let buffer = Box::new(vec![arithmetic; bytes]);
-        let operation = Operation { lane_type, reduction, buffer, accepts_partial: partial };
+        let label = Label { is_empty: partial, ..Label::default() };
+        let operation = Operation { lane_type, reduction, buffer, accepts_partial: partial, label };
         if let Ok(id) = self.end.begin(self.now, operation) {
             self.begun += 1;
             assert!(self.open.insert(id), "names are used once");
@@ -199,6 +201,7 @@ impl Run {
                         lanes_of_operation: u64::from(block.lanes),
                         lane_type,
                         operator: Operator::EACH[usize::from(block.arithmetic % 4)],
+                        call: Call::from_bits(u16::from(block.arithmetic / 4 % 4) << 13),
                     },
                     contributors,
                     expected: contributors + u32::from(*missing),
@@ -227,6 +230,7 @@ impl Run {
                     operation: u32::from(*operation % 8),
                     culprit: u32::from(*culprit),
                     reason: Reason::EACH[usize::from(*reason) % Reason::EACH.len()],
+                    clash: None,
                 }
                 .emit(&mut buf);
                 self.recv(&buf[..len]);

@@ -8,10 +8,11 @@ use olaf_engine::engine::Source;
 use olaf_engine::sums::SETTLE;
 use olaf_engine::switch::reduce::{Config, Switch};
 use olaf_engine::{Engine, Instant, JobId, PeerId, PortId, Session};
+use olaf_wire::Call;
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::{
-    ALL, Address, Ask, Block, BlockResult, Blocks, Closed, Join, LaneType, Leave, Marks, Operator,
-    Piece, Reason, ReducePacket, Want, Welcome, WelcomeCode,
+    ALL, Address, Ask, Block, BlockResult, Blocks, Called, Clash, Closed, Join, LaneType, Leave,
+    Marks, Operator, Piece, Reason, ReducePacket, Want, Welcome, WelcomeCode,
 };
 use std::time::Duration;
 
@@ -129,8 +130,27 @@ impl Number {
             lanes_of_operation: u64::from(self.lanes),
             lane_type: LaneType::EACH[usize::from(self.arithmetic / 16 % 5)],
             operator: Operator::EACH[usize::from(self.arithmetic % 4)],
+            call: Call::from_bits(u16::from(self.arithmetic / 4 % 4) << 13),
         }
     }
+}
+
+/// What an end says that it awaits: an operation, and what it calls it.
+fn awaited(mask: u64) -> (u32, Called) {
+    let [operation, lane_type, operator, lanes] =
+        [8, 16, 24, 32].map(|shift| (mask >> shift) as u8);
+    let called = Called {
+        call: Call::from_bits(u16::from(operator / 4) << 10),
+        lane_type: LaneType::EACH[usize::from(lane_type % 5)],
+        operator: Operator::EACH[usize::from(operator % 4)],
+        lanes: lanes.into(),
+    };
+    (u32::from(operation % 6), called)
+}
+
+fn clash_of(reason: u8) -> Clash {
+    let [culprit, others] = [reason, !reason].map(|byte| awaited(u64::from(byte) << 16).1);
+    Clash { culprit, others }
 }
 
 struct Run {
@@ -218,6 +238,7 @@ impl Run {
                     blocks: Blocks { first: u32::from(*first), mask: *mask },
                     holds: u32::from(*holds),
                     sent_at_us: 3,
+                    awaits: (mask & 1 == 1).then(|| awaited(*mask)),
                 }
                 .emit(&mut buf);
                 self.recv(false, who.peer(), &buf[..len]);
@@ -233,6 +254,7 @@ impl Run {
                     operation: u32::from(*operation),
                     culprit: who.rank(),
                     reason: Reason::EACH[usize::from(*reason) % Reason::EACH.len()],
+                    clash: up.then(|| clash_of(*reason)),
                 }
                 .emit(&mut buf);
                 self.recv(!up, who.peer(), &buf[..len]);

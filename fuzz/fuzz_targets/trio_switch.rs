@@ -7,6 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use olaf_engine::sums::SETTLE;
 use olaf_engine::switch::trio::{Config, Switch};
 use olaf_engine::{Engine, Instant, PeerId, PortId, Session, Source};
+use olaf_wire::Sides;
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::{Reason, WelcomeCode};
 use olaf_wire::trio::{ANY, Ask, Block, Closed, Hello, Leave, TrioPacket, Want, Welcome};
@@ -147,6 +148,7 @@ impl Run {
                     source: if up { ANY } else { peer },
                     sources: 1 + sources % 4,
                     generation: u16::from(generation % 8),
+                    call: marks / 8 % 2,
                 };
                 let values = vec![i32::from(marks) << 24; usize::from(gradients % 10)];
                 let len = block.emit(&values, &mut buf);
@@ -219,6 +221,7 @@ impl Run {
                     generation: u16::from(generation % 8),
                     mask,
                     reason: Reason::EACH[usize::from(reason) % Reason::EACH.len()],
+                    sides: Sides::from_byte(reason),
                 }
                 .emit(&mut buf);
                 self.recv(true, 0, &buf[..len]);

@@ -7,8 +7,9 @@ use libfuzzer_sys::fuzz_target;
 use olaf_engine::{Engine, Instant, JobId, PeerId, PortId, Session, Source};
 use olaf_host::collective::trio::Options as Own;
 use olaf_host::collective::{
-    Collective, Config, Operation, OperationId, Options, Reduction, TrioWorker,
+    Collective, Config, Label, Operation, OperationId, Options, Reduction, TrioWorker,
 };
+use olaf_wire::Sides;
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::{LaneType, Reason, WelcomeCode};
 use olaf_wire::trio::{ANY, Block, Closed, Gone, TrioPacket, Want, Welcome};
@@ -117,6 +118,7 @@ impl Run {
                     reduction: if lanes % 2 == 0 { Reduction::Sum } else { Reduction::Mean },
                     buffer: Box::new(vec![1u8; 4 * usize::from(lanes)]),
                     accepts_partial,
+                    label: Label::default(),
                 };
                 self.begun += u64::from(self.worker.begin(self.now, operation).is_ok());
                 0
@@ -150,6 +152,7 @@ impl Run {
                 source: ANY,
                 sources: sources % 5,
                 generation: u16::from(generation % 8),
+                call: marks / 8 % 2,
             }
             .emit(&vec![value; usize::from(gradients % 10)], &mut buf),
             Step::Want { term, generation, block, mask } => Want {
@@ -179,6 +182,7 @@ impl Run {
                 generation: u16::from(generation % 8),
                 mask,
                 reason: Reason::EACH[usize::from(reason) % Reason::EACH.len()],
+                sides: Sides::from_byte(reason),
             }
             .emit(&mut buf),
             Step::Join => {
@@ -222,8 +226,8 @@ fuzz_target!(|input: (u8, Vec<Step>)| {
         },
         ..Config::new(JobId(1), SESSION, SWITCH)
     };
-    let mut worker =
-        TrioWorker::new(config, Own { gradients: 8, window: 4, ..Own::default() }).expect("a configuration in range");
+    let mut worker = TrioWorker::new(config, Own { gradients: 8, window: 4, ..Own::default() })
+        .expect("a configuration in range");
     let now = Instant(1 << 40);
     worker.join(now);
     let mut run = Run { worker, now, damage: None, begun: 0, ended: 0 };

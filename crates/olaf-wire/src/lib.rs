@@ -18,6 +18,7 @@ extern crate alloc;
 
 pub mod answer;
 pub mod atp;
+mod call;
 pub mod fetch;
 pub mod ids;
 pub mod iswitch;
@@ -37,6 +38,7 @@ pub mod trio;
 pub mod update;
 
 pub use answer::{Ages, Answer, Ends, QueueStatus};
+pub use call::{Call, CallKind, Lacking, Sides};
 pub use fetch::Fetch;
 pub use ids::{ClusterId, JobId, Session, WorkerId};
 pub use layout::{LAYOUT_PART, LayoutPart, MAX_LAYOUT, layout_parts};

@@ -117,6 +117,7 @@ impl Whole {
                     lanes_of_operation: 1 << 40,
                     lane_type: LaneType::F32,
                     operator: Operator::Sum,
+                    call: olaf_wire::Call::default(),
                 },
                 contributors: 1,
                 holds: number.saturating_sub(HELD),

@@ -82,7 +82,7 @@ pub enum Event {
     Loop(JobId, PeerId),
     /// A contribution was turned away.
     ContributionRejected(WorkerSeen, Rejection),
-    /// A contribution moved its model less than it asked for: its norm, weight or reward was clipped.
+    /// A contribution moved its model less than it asked for: its norm, weight, reward or movement was clipped.
     ContributionClipped(WorkerSeen, Clipped),
     /// A server's round ended without this worker's contribution.
     RoundWithout(WorkerSeen),

@@ -16,9 +16,8 @@ use core::time::Duration;
 /// belong to the dead for ever; a worker whose machine restarts comes back sooner.
 pub const GONE: u32 = 30;
 
-/// A switch that sums looks this often, within the time after which a worker counts as dead, whether one
-/// is. With the default of 1.5 s a dead worker is found at most 94 ms later than it could be, and the
-/// others hear of it within two seconds, also where the first notice is lost.
+/// A switch that sums looks this often, within the three heartbeats after which a worker counts as silent (1.5 s), whether one
+/// is dead: it is found at most 94 ms later than it could be.
 pub const LOOKS: u32 = 16;
 
 /// When a party was heard, and since when it owes a heartbeat.

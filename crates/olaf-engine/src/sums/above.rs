@@ -56,7 +56,7 @@ impl Upward {
     /// Returns true if the switch above was heard about the job, and is silent. Who was never heard owes no answer.
     #[must_use]
     pub fn is_silent(&self, now: Instant, patience: Patience) -> bool {
-        self.heard.is_some_and(|heard| patience.is_silent(now, heard))
+        self.heard.is_some_and(|heard| patience.is_overdue(now, heard))
     }
 }
 

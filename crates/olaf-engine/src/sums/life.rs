@@ -7,18 +7,24 @@
 //! | open | its generation goes on | it closes when a member leaves, is replaced, or is dead while somebody waits for it |
 //! | closed | its generation has ended | the next generation opens when all its workers wait in the lobby |
 //! | deserted | each of its members has left or is silent, and nobody waits in the lobby whom the authority hears | a full authority evicts it; a join that says something else of the job takes its name |
-//! | gone | it is deserted, and the workers that have not left are not heard for 30 x silence (all have left: 1 x) | it is forgotten |
+//! | gone | it is deserted, and the workers that have not left are not heard for 30 x `CONTESTED` (all have left: 1 x) | it is forgotten |
 //!
-//! A worker is **silent** when it is not heard for `silence`, three of its heartbeats. It is **dead** when it is silent
-//! and somebody waits for it: a process that is stopped in a debugger costs nothing while all others compute.
+//! A worker is **dead** when it is not heard for `silence`, and somebody waits for its part of a sum: a process that is stopped
+//! in a debugger, or by its garbage collector, for less than that costs time alone. It is **silent** when it is not heard for
+//! three of its heartbeats. Then it loses what another party with a proved address asks for: its rank, the number of
+//! its job, its place at a full authority. A program that was killed is started again at once, and must not wait for `silence`.
 
 use crate::party::{GONE, LOOKS};
 use crate::time::Instant;
 use core::time::Duration;
 use olaf_wire::reduce::Reason;
 
-/// The default of `silence_ms` of every authority: three heartbeats of a worker, which sends one each 500 ms.
-pub const SILENCE: Duration = Duration::from_millis(1500);
+/// The default of `silence_ms` of every authority, and of a worker: how long a party that others wait for may be silent.
+pub const SILENCE: Duration = Duration::from_secs(5);
+
+/// How long a party may be silent that has what another one asks for, at most `silence`: three heartbeats of a worker, which
+/// sends one each 500 ms.
+pub const CONTESTED: Duration = Duration::from_millis(1500);
 
 /// A lower switch sends a heartbeat to the switch above this often, and repeats what has no answer.
 pub const HEARTBEAT: Duration = Duration::from_millis(250);
@@ -70,24 +76,38 @@ pub enum Step<Rank> {
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     silence: Duration,
+    contested: Duration,
 }
 
 impl Patience {
-    /// A party that is not heard for `silence` is silent.
+    /// A party that others wait for may be silent for `silence`.
     #[must_use]
     pub const fn new(silence: Duration) -> Self {
-        Self { silence }
+        let is_shorter = silence.as_nanos() < CONTESTED.as_nanos();
+        Self { silence, contested: if is_shorter { silence } else { CONTESTED } }
+    }
+
+    /// The same where a party waits in the lobby: a member that is silent has what that party asks for.
+    #[must_use]
+    pub const fn where_asked_for(self) -> Self {
+        Self { silence: self.contested, ..self }
     }
 
     /// When to look again, after a look at `now`.
     #[must_use]
     pub fn next_look(self, now: Instant) -> Instant {
-        now + self.silence / LOOKS
+        now + self.contested / LOOKS
     }
 
-    /// Returns true if a party that was last heard then is silent.
+    /// Returns true if a party that was last heard then loses what another one asks for.
     #[must_use]
     pub fn is_silent(self, now: Instant, heard: Instant) -> bool {
+        now.since(heard) >= self.contested
+    }
+
+    /// Returns true if nobody waits any longer for a party that was last heard then.
+    #[must_use]
+    pub fn is_overdue(self, now: Instant, heard: Instant) -> bool {
         now.since(heard) >= self.silence
     }
 
@@ -105,7 +125,7 @@ impl Patience {
         is_asked_for: bool,
         lacks: impl Fn(Rank) -> bool,
     ) -> Option<Dead<Rank>> {
-        let is_absent = |one: Presence| one.has_left || self.is_silent(now, one.heard);
+        let is_absent = |one: Presence| one.has_left || self.is_overdue(now, one.heard);
         let dead = members.find(|(rank, one)| is_absent(*one) && (is_asked_for || lacks(*rank)))?;
         let reason = if dead.1.has_left { Reason::Left } else { Reason::Dead };
         Some(Dead { rank: dead.0, reason })
@@ -130,7 +150,8 @@ impl Patience {
         let have_all_left = members.clone().all(|one| one.has_left);
         // A worker that gives an operation up leaves, too, and joins again at once. Workers that have not left may come
         // back to their generation, if the path was cut.
-        let patience = self.silence * if have_all_left { 1 } else { GONE };
+        let patience =
+            if have_all_left { self.contested } else { self.silence.max(self.contested * GONE) };
         members.all(|one| one.has_left && !have_all_left || now.since(one.heard) >= patience)
     }
 }
@@ -169,6 +190,22 @@ mod tests {
     }
 
     #[test]
+    fn who_is_asked_for_what_it_has_may_be_silent_for_a_shorter_time() {
+        let silent = |patience: Patience, after| patience.is_silent(START + after, START);
+        let just_before = CONTESTED - Duration::from_millis(1);
+        assert!(!silent(PATIENCE, just_before) && silent(PATIENCE, CONTESTED));
+        assert!(!PATIENCE.is_overdue(START + CONTESTED, START), "nobody asks for what it has");
+        assert!(PATIENCE.is_overdue(START + SILENCE, START));
+        let long = Patience::new(SILENCE * 10);
+        assert!(silent(long, CONTESTED), "as long as by default");
+        let asked_for = PATIENCE.where_asked_for();
+        assert!(asked_for.is_overdue(START + CONTESTED, START), "a party waits in the lobby");
+        assert!(!asked_for.is_overdue(START + just_before, START));
+        let short = Patience::new(Duration::from_millis(200));
+        assert!(silent(short, Duration::from_millis(200)), "never longer than `silence`");
+    }
+
+    #[test]
     fn who_has_left_is_not_called_dead() {
         let members = [heard(0), left(0)];
         let dead = PATIENCE.dead(START, numbered(&members), true, NOBODY);
@@ -181,11 +218,11 @@ mod tests {
         let step = |after, members: &[Presence]| {
             PATIENCE.step(START + after, look, members.iter().copied())
         };
-        let (just_before, short) = (Duration::from_millis(1), SILENCE);
+        let (just_before, short) = (Duration::from_millis(1), CONTESTED);
         let vanished = [heard(0), left(0)];
         assert!(PATIENCE.is_deserted(START + short, vanished.iter().copied()));
-        assert_eq!(step(SILENCE * GONE - just_before, &vanished), Step::Stay);
-        assert_eq!(step(SILENCE * GONE, &vanished), Step::Forget);
+        assert_eq!(step(CONTESTED * GONE - just_before, &vanished), Step::Stay);
+        assert_eq!(step(CONTESTED * GONE, &vanished), Step::Forget);
         assert_eq!(step(short - just_before, &[left(0); 2]), Step::Stay);
         assert_eq!(step(short, &[left(0); 2]), Step::Forget);
         assert_eq!(step(Duration::ZERO, &[]), Step::Forget, "nobody was ever in it");
@@ -198,7 +235,7 @@ mod tests {
         let gone = [heard(0), heard(0)];
         let step = |lobby_is_empty, may_go| {
             let look = Look { lobby_is_empty, may_go, dead };
-            PATIENCE.step(START + SILENCE * GONE, look, gone.iter().copied())
+            PATIENCE.step(START + CONTESTED * GONE, look, gone.iter().copied())
         };
         assert_eq!(step(true, true), Step::Forget);
         assert!(matches!(step(false, true), Step::Close(_)));

@@ -155,7 +155,7 @@ pub fn contributors<'a, Wish: 'a>(all: impl Iterator<Item = &'a Candidate<Wish>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sums::SILENCE;
+    use crate::sums::{CONTESTED, SILENCE};
     use alloc::vec;
     use core::time::Duration;
 
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn silent_candidates_are_gone_and_a_job_without_others_is_deserted() {
         let mut lobby = lobby(&[(7, NOW), (8, NOW + Duration::from_millis(1))]);
-        let then = NOW + SILENCE;
+        let then = NOW + CONTESTED;
         let nobody = || None::<core::iter::Empty<Presence>>;
         assert_eq!(
             lobby.held(1, then, PATIENCE, nobody()).unbegun,
@@ -195,7 +195,7 @@ mod tests {
         assert!(!lobby.held(1, then, PATIENCE, nobody()).is_deserted, "one of them was heard");
         lobby.prune(then, PATIENCE);
         assert_eq!(lobby.len(), 1);
-        lobby.prune(then + SILENCE, PATIENCE);
+        lobby.prune(then + CONTESTED, PATIENCE);
         assert!(lobby.is_empty() && lobby.held(1, then, PATIENCE, nobody()).is_deserted);
     }
 

@@ -114,6 +114,7 @@ pub(crate) mod of_reduce {
                 lanes_of_operation: BLOCKS * LANES as u64,
                 lane_type: re::LaneType::F32,
                 operator: re::Operator::Sum,
+                call: olaf_wire::Call::default(),
             },
             contributors: 1,
             holds: 0,
@@ -160,7 +161,7 @@ fn attack_reduce(wire: &mut Wire<reduce::Switch>) {
     for _ in 0..10 {
         let blocks = re::Blocks { first: 0, mask: (1 << BLOCKS) - 1 };
         let address = of_reduce::address(VICTIM, generation);
-        let ask = re::Ask { address, operation: 0, blocks, holds: 0, sent_at_us: 1 };
+        let ask = re::Ask { address, operation: 0, blocks, holds: 0, sent_at_us: 1, awaits: None };
         wire.says(VICTIM, |buf| ask.emit(buf));
     }
     // He joins where he is, and then says that he has moved to the victim's address.
@@ -350,7 +351,7 @@ pub(crate) mod of_trio {
     pub(crate) fn block(peer: PeerId, generation: u16, block: u32) -> tr::Block {
         let (job, source) = (1, (peer.0 - 1) as u8);
         let [aged, is_final, degraded] = [false; 3];
-        tr::Block { job, block, aged, is_final, degraded, source, sources: 1, generation }
+        tr::Block { job, block, aged, is_final, degraded, source, sources: 1, generation, call: 0 }
     }
 }
 

@@ -88,7 +88,7 @@ fn a_check_names_the_key_and_what_it_may_be() {
 fn limits_that_guard_the_memory_are_no_keys() {
     let written = serde_json::to_value(Config::default()).unwrap();
     let keys: Vec<_> = written.as_object().unwrap().keys().collect();
-    assert_eq!(keys.len(), 23, "{keys:?}");
+    assert_eq!(keys.len(), 24, "{keys:?}");
     assert!(written.get("max_jobs").is_none());
     assert_eq!(written["silent_after_ms"], 2000);
 }

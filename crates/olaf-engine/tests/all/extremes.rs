@@ -107,11 +107,11 @@ proptest! {
             written(|buf| of_reduce::join(VICTIM, 0).emit(buf)),
             written(|buf| of_reduce::piece(ATTACKER, generation, 0).emit(&[], &lanes, buf)),
             written(|buf| of_reduce::piece(VICTIM, generation, 0).emit(&[], &lanes, buf)),
-            written(|buf| re::Ask { address, operation: 0, blocks, holds: 0, sent_at_us: 1 }.emit(buf)),
+            written(|buf| re::Ask { address, operation: 0, blocks, holds: 0, sent_at_us: 1, awaits: None }.emit(buf)),
             written(|buf| re::Leave { address, operation: 0 }.emit(buf)),
             written(|buf| {
                 let (operation, culprit, reason) = (0, 0, re::Reason::Left);
-                re::Closed { address, operation, culprit, reason }.emit(buf)
+                re::Closed { address, operation, culprit, reason, clash: None }.emit(buf)
             }),
         ];
         all.iter().for_each(|said| hears(&mut wire, 0, &good, said));
@@ -142,7 +142,7 @@ proptest! {
             index: 0,
             admission: None,
         };
-        let halt = is::Halt { generation, reason: re::Reason::Left, culprit: 0, index: 0 };
+        let halt = is::Halt { generation, reason: re::Reason::Left, culprit: 0, index: 0, calls: 0 };
         let controls = [
             of_iswitch::join(ATTACKER, 0),
             of_iswitch::join(VICTIM, 0),

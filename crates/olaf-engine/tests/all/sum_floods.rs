@@ -37,7 +37,7 @@ fn reduce_answers_a_flood_of_questions_in_part() {
     }
     let address = of_reduce::address(ATTACKER, generation);
     let blocks = re::Blocks { first: 0, mask: (1 << BLOCKS) - 1 };
-    let ask = re::Ask { address, operation: 0, blocks, holds: 0, sent_at_us: 1 };
+    let ask = re::Ask { address, operation: 0, blocks, holds: 0, sent_at_us: 1, awaits: None };
     let drawn = drawn(&mut wire, |wire| wire.says(ATTACKER, |buf| ask.emit(buf)));
     assert!((256..=MOST).contains(&drawn), "{drawn} results");
     let refused = &wire.engine.statistics(wire.now).refused;

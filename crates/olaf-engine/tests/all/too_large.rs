@@ -62,6 +62,7 @@ fn reduces(lanes_of_operation: u64) -> (Verdict, Vec<re::Closed>) {
             lanes_of_operation,
             lane_type: re::LaneType::F32,
             operator: re::Operator::Sum,
+            call: olaf_wire::Call::default(),
         },
         contributors: 1,
         holds: 0,
@@ -118,6 +119,7 @@ fn trio_takes_generations_up_to_the_limit_and_names_who_sent_a_longer_one() {
             source: 0,
             sources: 1,
             generation,
+            call: 0,
         };
         let verdict = hears(&mut switch, |buf| header.emit(&vec![0; gradients], buf));
         let closed =

@@ -3,6 +3,7 @@
 use core::time::Duration;
 use olaf_engine::PeerId;
 use olaf_engine::keys::{ConfigError, Named, ms, ms_or_off, named};
+use olaf_engine::sums::SILENCE;
 use olaf_wire::ids::{JobId, Session};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use serde::{Deserialize, Serialize};
@@ -35,7 +36,7 @@ pub struct Options {
     /// Off: a block waits for all workers.
     #[serde(rename = "deadline_ms", with = "ms_or_off")]
     pub deadline: Option<Duration>,
-    /// A switch that is not heard for this time, in milliseconds, has failed. 5 s.
+    /// A switch that is not heard for this time, in milliseconds, has failed. [`SILENCE`]: 5 s.
     #[serde(rename = "silence_ms", with = "ms")]
     pub silence: Duration,
     /// Milliseconds between two heartbeats while there is nothing else to send. 500 ms.
@@ -64,7 +65,7 @@ impl Default for Options {
             block_bytes: None,
             window_blocks: None,
             deadline: None,
-            silence: Duration::from_secs(5),
+            silence: SILENCE,
             keepalive: Duration::from_millis(500),
             recovery: Recovery::Ask,
             timer: Duration::from_millis(1),

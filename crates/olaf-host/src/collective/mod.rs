@@ -23,7 +23,7 @@ pub use fall_back::{At, FAREWELL, FallBack, NoWay, Off, SecondSwitch};
 pub use iswitch::pipeline::Commit;
 pub use iswitch::{Options as IswitchOptions, Worker as IswitchWorker};
 pub use member::Operations;
-pub use operation::{Done, Failure, Operation, OperationId, Reduction, Sum};
+pub use operation::{Done, Failure, Label, Operation, OperationId, Reduction, Sum};
 pub use reduce::{Reducer, ReducerStatistics};
 pub use standing::Standing;
 pub use trio::Worker as TrioWorker;
@@ -31,6 +31,7 @@ pub use window::{Aimd, Fixed, Window};
 
 use alloc::boxed::Box;
 use olaf_engine::{Engine, Instant};
+use olaf_wire::reduce::Clash;
 
 /// An end that reduces: what every protocol's end offers to a driver.
 pub trait Collective: Engine {
@@ -55,6 +56,11 @@ pub trait Collective: Engine {
 
     /// The version of the switch's messages, if it is another one than this end's.
     fn other_version(&self) -> Option<u8> {
+        None
+    }
+
+    /// What the culprit and the others called when a generation last ended because workers called different operations.
+    fn clash(&self) -> Option<Clash> {
         None
     }
 

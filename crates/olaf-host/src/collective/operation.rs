@@ -2,8 +2,10 @@
 
 use super::Buffer;
 use alloc::boxed::Box;
+use alloc::vec;
 use core::time::Duration;
 use olaf_wire::reduce::{LaneType, Reason, WelcomeCode};
+use olaf_wire::{Call, CallKind, Lacking};
 
 /// What an operation does with the workers' lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +48,55 @@ pub struct Operation {
     /// Whether a sum without some workers counts as success. Otherwise it ends with
     /// [`Failure::Partial`].
     pub accepts_partial: bool,
+    /// What else has to be equal at all workers.
+    pub label: Label,
+}
+
+/// What an operation's lanes and its reduction do not say, and all workers say alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Label {
+    /// The caller's own mark, at most [`Call::LARGEST_TAG`]; 0: none. A broadcast has none.
+    pub tag: u16,
+    /// The caller's array is empty. The operation then has one lane, which means nothing.
+    pub is_empty: bool,
+    /// What the protocol lacks for it: the worker has refused it.
+    pub lacks: Option<Lacking>,
+}
+
+impl Operation {
+    /// What the program calls.
+    #[must_use]
+    pub const fn call(&self) -> Call {
+        let kind = match self.reduction {
+            _ if let Some(lacking) = self.label.lacks => CallKind::Refused(lacking),
+            Reduction::Broadcast { root } => CallKind::Broadcast { root },
+            _ if self.label.is_empty => CallKind::Empty,
+            Reduction::Mean => CallKind::Mean,
+            Reduction::ExactSum => CallKind::ExactSum,
+            Reduction::ExactMean => CallKind::ExactMean,
+            _ => CallKind::Plain,
+        };
+        Call::new(kind, self.label.tag)
+    }
+
+    /// What stands for it at the other workers, where this end refuses it.
+    pub(super) fn stand_in(&self) -> Self {
+        let lacking = match self.reduction {
+            Reduction::Min => Lacking::Minimum,
+            Reduction::Max => Lacking::Maximum,
+            Reduction::Broadcast { .. } => Lacking::Broadcast,
+            _ if self.lane_type != LaneType::F32 => Lacking::Type,
+            _ => Lacking::Else,
+        };
+        let lane_type = LaneType::F32;
+        Self {
+            lane_type,
+            reduction: Reduction::Sum,
+            buffer: Box::new(vec![0; lane_type.bytes()]),
+            accepts_partial: true,
+            label: Label { lacks: Some(lacking), ..Label::default() },
+        }
+    }
 }
 
 /// Names an operation of one collective, from 0 in the order of [`begin`](super::Collective::begin).

@@ -254,7 +254,7 @@ fn a_worker_of_another_version_is_told_so() {
         buf[9] = 1;
         len
     };
-    let refused = Refused::Malformed(Refusal::WrongVersion { have: 1, speaks: 3 });
+    let refused = Refused::Malformed(Refusal::WrongVersion { have: 1, speaks: 4 });
     assert_eq!(gives(&mut server, of_another), Err(refused));
     let mut buf = [0; 512];
     let sent = server.poll_transmit(NOW, PortId(0), &mut buf).expect("an answer");

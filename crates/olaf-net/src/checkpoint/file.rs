@@ -120,10 +120,7 @@ pub(crate) fn write(
     let file = written.and_then(|stream| stream.into_inner().map_err(|e| e.into_error()))?;
     file.sync_all()?;
     drop(file);
-    match fs::rename(path, previous(path)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    keep(path)?;
     fs::rename(&half, path)?;
     // The names are on the disk once their folder is.
     if let Some(folder) = path.parent() {
@@ -131,6 +128,21 @@ pub(crate) fn write(
         sync_folder(folder)?;
     }
     Ok(())
+}
+
+/// The file gets the name of the one before it as well: a program that reads checkpoints finds `path` at any moment.
+fn keep(path: &Path) -> io::Result<()> {
+    let second = with_suffix(path, ".link");
+    let _ = fs::remove_file(&second);
+    let kept = match fs::hard_link(path, &second) {
+        Ok(()) => fs::rename(&second, previous(path)),
+        // Some file systems have no links: `path` is then missing for a moment.
+        Err(_) => fs::rename(path, previous(path)),
+    };
+    match kept {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Some file systems know no such thing as a folder's sync.

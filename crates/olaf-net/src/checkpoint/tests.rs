@@ -207,6 +207,23 @@ fn a_damaged_file_gives_way_to_the_one_before_and_says_why() {
 }
 
 #[test]
+fn a_reader_finds_a_whole_file_at_any_moment() {
+    let folder = Folder::new();
+    let path = folder.file("c.npz");
+    write(&path, &state(1));
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| (2..40).for_each(|version| write(&path, &state(version))));
+        let mut newest = 1;
+        while !writer.is_finished() {
+            let version = file::read(&path).expect("a checkpoint").state.version;
+            assert!(version >= newest, "{version} after {newest}");
+            newest = version;
+        }
+    });
+    assert_eq!(file::read(&file::previous(&path)).expect("a checkpoint").state.version, 38);
+}
+
+#[test]
 fn each_job_has_a_file_of_its_own_where_the_name_says_so() {
     let folder = Folder::new();
     let text = folder.file("lab-{job}.npz");

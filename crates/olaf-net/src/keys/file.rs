@@ -16,6 +16,10 @@ const ROTATED: u32 = 2;
 /// A file longer than this is none of ours.
 const MOST_BYTES: u64 = 4096;
 const SECRET_BYTES: usize = 32;
+/// In the place of a key file this names the key that everybody knows: it keeps nobody out, and finds content that changed.
+const PUBLIC: &str = "public";
+/// The secret of that key, which is none.
+const PUBLIC_SECRET: &[u8; SECRET_BYTES] = b"olaf: this key is in the sources";
 
 /// A key that was read or made.
 #[derive(Clone)]
@@ -119,11 +123,30 @@ impl Key {
         Self { job, secret, kind: Kind::Job, old: None }
     }
 
+    /// The key that everybody knows, for any job.
+    #[must_use]
+    pub(super) const fn public() -> Self {
+        Self { job: None, secret: *PUBLIC_SECRET, kind: Kind::Job, old: None }
+    }
+
+    /// Returns true if everybody knows the key: who has it has proved nothing.
+    #[must_use]
+    pub(super) fn is_public(&self) -> bool {
+        self.hop() == Self::public().hop()
+    }
+
     /// A new key in the place of this one, which is good until then (seconds of Unix time).
     ///
     /// # Errors
-    /// Where this is a switch's key, or where the key before it is still good.
+    /// Where this is a switch's key, the public one, or where the key before it is still good.
     pub fn rotated(&self, until_s: u64, now_s: u64) -> Result<Self, String> {
+        if self.is_public() {
+            return Err(
+                "this is the key that everybody knows, and the same for ever: make one of \
+                        your own with: olaf keys new NAME.key"
+                    .into(),
+            );
+        }
         if self.kind == Kind::Switch {
             return Err(
                 "this is a switch's key: rotate the job's key, and write the switch's anew with: \
@@ -241,11 +264,14 @@ impl Key {
         (self.kind == Kind::Job).then(|| model_secret(&self.secret))
     }
 
-    /// Reads a file that only its owner may read.
+    /// Reads a file that only its owner may read. The name `public` means the key that everybody knows.
     ///
     /// # Errors
     /// Says what is wrong with the file, and what to do.
     pub fn read(path: &Path) -> Result<Self, KeyError> {
+        if path.as_os_str() == PUBLIC {
+            return Ok(Self::public());
+        }
         let shown = path.display().to_string();
         let system = |error| KeyError::System(shown.clone(), error);
         let file = fs::File::open(path).map_err(system)?;
@@ -426,6 +452,19 @@ mod tests {
         let read = Key::read(&path).unwrap();
         assert_eq!((read.job, read.secret, read.kind()), (Some(7), key.secret, "job"));
         assert!(key.write(&path).is_err(), "a key is never overwritten");
+    }
+
+    #[test]
+    fn the_public_key_needs_no_file_and_is_never_rotated() {
+        let key = Key::read(PUBLIC.as_ref()).unwrap();
+        assert!(key.is_public() && key.for_switch().is_public());
+        assert!(Key::of_text(&key.for_switch().text()).unwrap().is_public());
+        assert!(!Key::generate(None).is_public());
+        let why = key.rotated(2, 1).unwrap_err();
+        assert!(why.contains("everybody knows"), "{why}");
+        assert!(key.finished(1).is_err());
+        // A file of this name has a path.
+        assert!(Key::read("./public".as_ref()).is_err());
     }
 
     #[cfg(unix)]

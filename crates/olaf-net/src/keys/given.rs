@@ -9,9 +9,18 @@ use serde::Deserialize;
 use std::fmt;
 use std::sync::Arc;
 
-/// The files among these that hold a job's key. One that cannot be read is not among them.
+/// The files among these that hold a job's key which is a secret. One that cannot be read is not among them.
 pub(crate) fn files_of_jobs<'a>(files: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    files.filter(|path| Key::read(path.as_ref()).is_ok_and(|key| key.is_of_a_job())).collect()
+    let is_of_a_job = |key: Key| key.is_of_a_job() && !key.is_public();
+    files.filter(|path| Key::read(path.as_ref()).is_ok_and(is_of_a_job)).collect()
+}
+
+/// Returns true if there is a key among these, and none is the one that everybody knows, under whatever name.
+pub(crate) fn are_secret<'a>(files: impl Iterator<Item = &'a str>, texts: &[KeyText]) -> bool {
+    let files = files.map(|path| Key::read(path.as_ref()));
+    let mut keys = files.chain(texts.iter().map(|KeyText(text)| Key::of_text(text))).peekable();
+    // What cannot be read ends the start of the role with a better error.
+    keys.peek().is_some() && !keys.any(|key| key.is_ok_and(|key| key.is_public()))
 }
 
 /// The text of a key file that the starting program hands over. It is never written or shown.
@@ -214,6 +223,29 @@ mod tests {
         );
         let error = given(&[], &[(1, path), (7, "nowhere.key")]).err().unwrap().to_string();
         assert!(error.starts_with("jobs: job 7: key_file: nowhere.key: "), "{error}");
+    }
+
+    #[test]
+    fn the_key_that_everybody_knows_is_no_secret_in_any_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, copy) = (folder.path().join("own.key"), folder.path().join("copy.key"));
+        Key::generate(None).write(&own).unwrap();
+        Key::public().for_switch().write(&copy).unwrap();
+        let (own, copy) = (own.to_str().unwrap(), copy.to_str().unwrap());
+        let text = |key: &Key| [KeyText(key.text())];
+        for (files, texts, is_secret) in [
+            (vec![], &[][..], false),
+            (vec![own], &[], true),
+            (vec!["nowhere.key"], &[], true),
+            (vec!["public"], &[], false),
+            (vec![copy], &[], false),
+            (vec![own, copy], &[], false),
+            (vec![], &text(&Key::generate(None)), true),
+            (vec![own], &text(&Key::public()), false),
+        ] {
+            assert_eq!(are_secret(files.iter().copied(), texts), is_secret, "{files:?}");
+        }
+        assert_eq!(files_of_jobs([own, copy, "public"].into_iter()), [own]);
     }
 
     #[test]

@@ -16,7 +16,9 @@ pub(crate) use advice::KeyAdvice;
 pub(crate) use file::open_to_others;
 pub use file::{Key, KeyError, Old};
 pub use given::KeyText;
-pub(crate) use given::{Given, Sources, Takes, files_of_jobs, secrets, secrets_for, secrets_of};
+pub(crate) use given::{
+    Given, Sources, Takes, are_secret, files_of_jobs, secrets, secrets_for, secrets_of,
+};
 pub(crate) use renewing::{Renewed, renew};
 #[cfg(test)]
 pub(crate) use secrets::KeySet;

@@ -4,7 +4,7 @@ use crate::error::StartError;
 use crate::io::address::canonical;
 use std::net::SocketAddr;
 
-/// Refuses an address that other machines may reach, unless the role has keys or was told to serve
+/// Refuses an address that other machines may reach, unless the role has secret keys or was told to serve
 /// without. `key` names the setting that holds the address.
 pub(super) fn check(
     role: &str,
@@ -26,9 +26,9 @@ pub(super) fn check(
         _ => ("olaf keys new job.key; key_file = \"job.key\"", "insecure = true"),
     };
     Err(StartError::Config(format!(
-        "{key} = \"{listen}\": other machines can reach this address, and the {role} has no key: \
-         anybody there could join its jobs and change them. Give it a key ({how}), or listen on \
-         127.0.0.1, or serve without a key by {without}"
+        "{key} = \"{listen}\": other machines can reach this address, and the {role} has no key that \
+         is secret: anybody there could join its jobs and change them. Give it a key ({how}), or \
+         listen on 127.0.0.1, or serve without a key by {without}"
     )))
 }
 
@@ -49,7 +49,9 @@ mod tests {
         for reached in ["0.0.0.0:5555", "[::]:5555", "10.0.0.1:5555", "[::ffff:10.0.0.1]:5555"] {
             let error = told(reached, false).expect(reached);
             assert!(error.starts_with("listen_at.reduce = "), "{error}");
-            for said in ["5555", "the switch has no key", "--key-file switch.key", "--insecure"] {
+            for said in
+                ["5555", "the switch has no key that", "--key-file switch.key", "--insecure"]
+            {
                 assert!(error.contains(said), "{error}");
             }
             assert_eq!(told(reached, true), None, "{reached}");

@@ -112,6 +112,11 @@ impl ServerConfig {
         tenants::has_keys(&self.key_files, &self.keys, &self.jobs)
     }
 
+    /// Returns true if other machines may reach it: each of its keys is secret, or it serves anybody.
+    pub(super) fn may_be_reached(&self) -> bool {
+        self.insecure || tenants::has_secret_keys(&self.key_files, &self.keys, &self.jobs)
+    }
+
     /// The rule alone.
     ///
     /// # Errors

@@ -353,7 +353,7 @@ pub(super) fn listen_of(
     listen: &str,
 ) -> Result<SocketAddr, StartError> {
     let found = address::resolve(listen, |_| true).map_err(in_key(key))?;
-    exposure::check("switch", key, found, config.has_keys() || config.insecure)?;
+    exposure::check("switch", key, found, config.may_be_reached())?;
     Ok(found)
 }
 

@@ -155,7 +155,7 @@ pub struct AtpServerOptions {
     pub engine: AtpServerConfig,
 }
 
-/// The set-up of an engine that sums as a paper prints it.
+/// The set-up of an engine that sums in the packets of a paper.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, bound(deserialize = "E: Default + Deserialize<'de>"))]
 pub struct SumsConfig<E> {
@@ -263,6 +263,11 @@ impl SwitchConfig {
     #[must_use]
     pub fn has_keys(&self) -> bool {
         tenants::has_keys(&self.key_files, &self.keys, &self.jobs)
+    }
+
+    /// Returns true if other machines may reach it: each of its keys is secret, or it serves anybody.
+    pub(super) fn may_be_reached(&self) -> bool {
+        self.insecure || tenants::has_secret_keys(&self.key_files, &self.keys, &self.jobs)
     }
 
     /// What the decisions of the engine `queue` depend on: without its address, its servers and its

@@ -100,6 +100,13 @@ pub(super) fn has_keys(files: &[String], texts: &[KeyText], jobs: &[JobConfig]) 
     !files.is_empty() || !texts.is_empty() || jobs.iter().any(|one| one.key_file.is_some())
 }
 
+/// Returns true if a role asks for keys, and each of them is secret.
+pub(super) fn has_secret_keys(files: &[String], texts: &[KeyText], jobs: &[JobConfig]) -> bool {
+    let listed = jobs.iter().filter_map(|one| one.key_file.as_deref());
+    let all = files.iter().map(String::as_str).chain(listed);
+    keys::are_secret(all, texts)
+}
+
 fn wrong(at: usize, what: &str) -> StartError {
     StartError::Config(format!("jobs[{at}]: {what}"))
 }

@@ -21,6 +21,7 @@ use olaf_host::collective::{
     Operation, OperationId, Reducer, Standing, TrioWorker,
 };
 use olaf_wire::ids::{JobId, Session};
+use olaf_wire::reduce::Reason;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -241,7 +242,19 @@ impl Channel {
     /// The error for the failure of an operation that took `took`. `refused`: the switch's machine says that no program
     /// listens there.
     pub(super) fn error(&self, failure: Failure, took: Duration, refused: bool) -> SumError {
-        let of = self.shared.with(|operations| operations.end.second_switch());
+        self.error_of(failure, took, refused, true)
+    }
+
+    /// The same. `is_whole`: the operation has no parts at other cores.
+    pub(super) fn error_of(
+        &self,
+        failure: Failure,
+        took: Duration,
+        refused: bool,
+        is_whole: bool,
+    ) -> SumError {
+        let (of, clash) =
+            self.shared.with(|operations| (operations.end.second_switch(), operations.end.clash()));
         match (&self.second, of.and_then(|of| Some((of, of.no_way?)))) {
             (Some(second), Some((of, why))) if of.left_because == Some(failure) => {
                 let other = self.shared.with(|operations| operations.end.other_version());
@@ -249,7 +262,12 @@ impl Channel {
                 let refused = refused || refused_here;
                 self.place.error_of_both(failure, refused, (second, why), refused_there, other)
             }
-            _ => self.place().error(failure, took, refused),
+            _ => match (failure, clash) {
+                (Failure::Closed { reason: Reason::Mismatch, culprit }, Some(clash)) => {
+                    self.place().clashed(culprit, &clash, is_whole)
+                }
+                _ => self.place().error(failure, took, refused),
+            },
         }
     }
 

@@ -20,11 +20,11 @@ const LEAST_MTU: u32 = 576;
 pub enum Protocol {
     /// Our own protocol.
     Reduce,
-    /// iSwitch, as its paper prints it.
+    /// iSwitch: docs/paper-protocols.md says what is its paper's and what is ours.
     Iswitch,
-    /// Trio-ML, as its paper prints it.
+    /// Trio-ML: docs/paper-protocols.md says what is its paper's and what is ours.
     Trio,
-    /// ATP, as its paper prints it.
+    /// ATP: docs/paper-protocols.md says what is its paper's and what is ours.
     Atp,
 }
 

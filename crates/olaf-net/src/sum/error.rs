@@ -2,7 +2,8 @@
 
 use super::Protocol;
 use olaf_host::collective::{Failure, NoWay, Off};
-use olaf_wire::reduce::{Reason, WelcomeCode};
+use olaf_wire::reduce::{Called, Clash, LaneType, Reason, WelcomeCode};
+use olaf_wire::{CallKind, Lacking};
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -237,6 +238,21 @@ impl Place {
         }
     }
 
+    /// Workers called different operations under one number, and it is known which. `is_whole`: the sizes are those of
+    /// the callers' arrays.
+    pub(super) fn clashed(&self, culprit: Option<u32>, clash: &Clash, is_whole: bool) -> SumError {
+        let [theirs, others] =
+            [clash.culprit, clash.others].map(|called| words_of(called, is_whole));
+        let text = format!(
+            "{} of job {} called another operation than the others: {theirs}, and the others {others}; every worker \
+             must call the same operations in the same order",
+            worker(culprit),
+            self.job
+        );
+        let reason = name_of(Reason::Mismatch);
+        SumError::Failed(SumFailure { reason, culprit, counts: None, text })
+    }
+
     fn why_silent(&self, refused: bool) -> String {
         let question = if refused {
             "its machine says that nothing listens on that port; start it"
@@ -343,6 +359,44 @@ const fn name_of(reason: Reason) -> &'static str {
         Reason::Renewed => "renewed",
         Reason::SwitchSilent => "switch_silent",
         Reason::Unknown => "switch_restarted",
+    }
+}
+
+/// What a worker called, as its program has it.
+fn words_of(called: Called, is_whole: bool) -> String {
+    let Called { call, lane_type, operator, lanes } = called;
+    let kind = match lane_type {
+        LaneType::F32 => "float32",
+        LaneType::F16 => "float16",
+        LaneType::Bf16 => "bfloat16",
+        LaneType::I32 => "int32",
+        LaneType::I64 => "int64",
+    };
+    let name = operator.name();
+    let array = if is_whole && lanes > 0 { format!("{kind}[{lanes}]") } else { kind.into() };
+    let text = match call.kind() {
+        CallKind::Plain => format!("all_reduce({name}) of {array}"),
+        CallKind::Mean => format!("all_reduce(mean) of {array}"),
+        CallKind::Broadcast { root } => format!("broadcast(root={root}) of {array}"),
+        CallKind::Empty => format!("all_reduce({name}) of an empty {kind} array"),
+        // Its first message has the exponents, one for a block.
+        CallKind::ExactSum => "all_reduce(sum, exact=True) of float32".into(),
+        CallKind::ExactMean => "all_reduce(mean, exact=True) of float32".into(),
+        CallKind::Refused(lacking) => {
+            let what = match lacking {
+                Lacking::Minimum => "all_reduce(min)",
+                Lacking::Maximum => "all_reduce(max)",
+                Lacking::Type => "all_reduce of another type than float32",
+                Lacking::Broadcast => "broadcast",
+                Lacking::Else => "an operation",
+            };
+            format!("{what}, which this protocol does not have")
+        }
+        CallKind::Other => "an operation that this release does not know".into(),
+    };
+    match call.tag() {
+        0 => text,
+        tag => format!("{text} (tag {tag})"),
     }
 }
 

@@ -348,7 +348,7 @@ impl SumClient {
             && let Done { outcome: Err(failure), took, .. } = parts[failed]
         {
             let refused = channel.connections_refused() > pending.refused_before;
-            return Some(Err(channel.error(failure, took, refused)));
+            return Some(Err(channel.error_of(failure, took, refused, parts.len() == 1)));
         }
         let sums = parts.into_iter().filter_map(|done| done.outcome.ok());
         sums.reduce(together).map(Ok)

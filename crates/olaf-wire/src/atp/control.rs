@@ -8,6 +8,7 @@
 use super::offsets::{self, LEVELS, closed, control, flags, join, leave, left, more, welcome};
 use super::packet::{AtpPacket, Kind};
 use super::upper::Upper;
+use crate::call::Sides;
 use crate::ids::Session;
 use crate::operations_after;
 use crate::packet::{Refusal, Writer, array_at};
@@ -149,6 +150,8 @@ pub struct Closed {
     pub tensor: u32,
     /// The rank of the worker that is the reason; [`offsets::ANY`]: none.
     pub culprit: u32,
+    /// What that worker and the others call, where they differ.
+    pub sides: Sides,
 }
 
 /// Returns true if the number is a count of operations: it has 31 bits.
@@ -516,6 +519,7 @@ impl Closed {
             reason: reason.ok_or(Refusal::BadField("reason"))?,
             tensor: packet.u32(closed::TENSOR),
             culprit: packet.u32(closed::CULPRIT),
+            sides: Sides::from_byte(packet.bytes()[closed::SIDES]),
         };
         if message.tensor >> offsets::TENSOR_BITS != 0 {
             return Err(Refusal::BadField("tensor"));
@@ -532,6 +536,7 @@ impl Closed {
         let mut writer = emit_common(buf, Kind::Closed, closed::LEN, self.job, self.server);
         writer.put(closed::LIFE, self.life.to_be_bytes());
         writer.put(closed::REASON, [self.reason as u8]);
+        writer.put(closed::SIDES, [self.sides.byte()]);
         writer.put(closed::TENSOR, self.tensor.to_be_bytes());
         writer.put(closed::CULPRIT, self.culprit.to_be_bytes());
         closed::LEN

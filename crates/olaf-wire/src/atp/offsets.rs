@@ -37,9 +37,9 @@ pub const MAX_SERVERS: u8 = 4;
 /// Bits of a sequence number with its wraps.
 pub const SEQUENCE_BITS: u32 = 40;
 /// Bits of a tensor's number.
-pub const TENSOR_BITS: u32 = 24;
+pub const TENSOR_BITS: u32 = 20;
 /// The version of the control messages.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 /// Stands for "any rank", or "no rank".
 pub const ANY: u32 = u32::MAX;
 
@@ -201,6 +201,7 @@ pub mod closed {
     #![allow(missing_docs, reason = "each is the field of that name")]
     pub const LIFE: usize = 18;
     pub const REASON: usize = 20;
+    pub const SIDES: usize = 21;
     pub const TENSOR: usize = 22;
     pub const CULPRIT: usize = 26;
     pub const LEN: usize = 30;

@@ -10,7 +10,7 @@
 //! set h    4 h   8 end
 //! fbcast   4 sent at (us)   8 index   16 mask   24 end
 //! help     4 sent at (us)   8 index   16 mask   24 end
-//! halt     2 reason   4 culprit   8 index   16 end
+//! halt     2 reason   4 culprit   8 calls   9 index   16 end
 //! ack      2 outcome   3 action   4 sent at (us)   8 index   16 end
 //! ack of a join: 16 member   20 rank   24 workers   28 here   32 slots   36 packet floats
 //!          40 operations   44 session   48 end, or nonce   52 end
@@ -105,7 +105,10 @@ pub mod packets {
 pub mod halt {
     #![allow(missing_docs, reason = "named and drawn in the module\'s table")]
     pub const CULPRIT: usize = 4;
+    /// In the first byte of the index, which needs 44 of its 64 bits.
+    pub const CALLS: usize = 8;
     pub const INDEX: usize = 8;
+    pub const INDEX_MASK: u64 = (1 << 56) - 1;
     pub const LEN: usize = 16;
 }
 

@@ -116,7 +116,8 @@ impl Value<'_> {
                     generation,
                     reason: reason.ok_or(Refusal::BadField("reason"))?,
                     culprit: self.u32(halt::CULPRIT),
-                    index: self.u64(halt::INDEX),
+                    index: self.u64(halt::INDEX) & halt::INDEX_MASK,
+                    calls: self.0[halt::CALLS],
                 })
             }
             Action::Ack => Control::Ack(self.ack(generation)?),

@@ -86,8 +86,10 @@ pub struct Halt {
     pub reason: Reason,
     /// The rank of the worker that is the reason; [`ANY`](super::ANY): none.
     pub culprit: u32,
-    /// Down: the first packet without a result. Up: of no meaning.
+    /// Down: the first packet without a result. Up: of no meaning. 56 bits.
     pub index: u64,
+    /// What the worker calls that is the reason ([`Call::narrow`](crate::Call::narrow)); 0: not said.
+    pub calls: u8,
 }
 
 /// What the answer to a join says beside its outcome.

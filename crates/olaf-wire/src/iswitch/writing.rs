@@ -38,11 +38,12 @@ impl Control {
                 writer.put(packets::MASK, message.mask.to_be_bytes());
                 packets::LEN
             }
-            Self::Halt(Halt { generation, reason, culprit, index }) => {
+            Self::Halt(Halt { generation, reason, culprit, index, calls }) => {
                 writer.put(control::GENERATION, [*generation]);
                 writer.put(control::CODE, [*reason as u8]);
                 writer.put(halt::CULPRIT, culprit.to_be_bytes());
                 writer.put(halt::INDEX, index.to_be_bytes());
+                writer.put(halt::CALLS, [*calls]);
                 halt::LEN
             }
             Self::Ack(message) => message.emit(&mut writer),

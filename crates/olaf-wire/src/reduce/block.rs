@@ -1,10 +1,12 @@
 //! Pieces up and results down: the messages with lanes.
 
 use super::arithmetic::{LaneType, Operator};
+use super::called::Called;
 use super::offsets::{
     CONGESTED, HEADER, MAX_WORDS, NOT_FINITE, PARTIAL, RESENT, WORD, block as at, common,
 };
 use super::packet::{Address, Kind, ReducePacket, emit_common};
+use crate::call::Call;
 use crate::packet::{Refusal, Writer};
 
 /// A block of an operation.
@@ -22,9 +24,19 @@ pub struct Block {
     pub lane_type: LaneType,
     /// What becomes of the contributors' lanes.
     pub operator: Operator,
+    /// What the workers call.
+    pub call: Call,
 }
 
 impl Block {
+    /// The signature of its operation.
+    #[must_use]
+    #[inline]
+    pub const fn called(&self) -> Called {
+        let Self { call, lane_type, operator, lanes_of_operation: lanes, .. } = *self;
+        Called { call, lane_type, operator, lanes }
+    }
+
     #[inline]
     fn read(packet: &ReducePacket<'_>) -> Result<Self, Refusal> {
         Ok(Self {
@@ -36,6 +48,7 @@ impl Block {
                 .ok_or(Refusal::BadField("lane_type"))?,
             operator: Operator::from_byte(packet.byte(at::OPERATOR))
                 .ok_or(Refusal::BadField("operator"))?,
+            call: Call::from_bits(packet.u16(at::CALL)),
         })
     }
 
@@ -47,6 +60,7 @@ impl Block {
         writer.put(at::LANES_OF_OPERATION, self.lanes_of_operation.to_be_bytes());
         writer.put(at::LANE_TYPE, [self.lane_type as u8]);
         writer.put(at::OPERATOR, [self.operator as u8]);
+        writer.put(at::CALL, self.call.to_bits().to_be_bytes());
     }
 }
 

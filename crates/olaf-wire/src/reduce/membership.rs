@@ -1,5 +1,6 @@
 //! Who takes part, and when a generation begins and ends.
 
+use super::called::{Called, Clash};
 use super::offsets::{ALL, HEADER, MAX_CORES, MAX_RANKS, closed, common, join, welcome};
 use super::packet::{Address, Kind, ReducePacket, emit_common};
 use crate::packet::Refusal;
@@ -345,6 +346,8 @@ pub struct Closed {
     pub culprit: u32,
     /// Why the generation ends.
     pub reason: Reason,
+    /// With [`Reason::Mismatch`]: what the culprit and the others call, where that is known.
+    pub clash: Option<Clash>,
 }
 
 impl Closed {
@@ -361,6 +364,9 @@ impl Closed {
             culprit: packet.u32(closed::CULPRIT),
             reason: Reason::from_byte(packet.byte(closed::REASON))
                 .ok_or(Refusal::BadField("reason"))?,
+            clash: Called::read(packet, closed::CULPRITS)?
+                .zip(Called::read(packet, closed::OTHERS)?)
+                .map(|(culprit, others)| Clash { culprit, others }),
         };
         if message.culprit >= MAX_RANKS && message.culprit != ALL {
             return Err(Refusal::BadField("culprit"));
@@ -378,6 +384,10 @@ impl Closed {
         writer.put(common::OPERATION, self.operation.to_be_bytes());
         writer.put(closed::CULPRIT, self.culprit.to_be_bytes());
         writer.put(closed::REASON, [self.reason as u8]);
+        if let Some(Clash { culprit, others }) = &self.clash {
+            culprit.put(&mut writer, closed::CULPRITS);
+            others.put(&mut writer, closed::OTHERS);
+        }
         HEADER
     }
 }

@@ -1,5 +1,6 @@
 //! What was lost: results that a worker lacks, and pieces that the switch lacks.
 
+use super::called::Called;
 use super::offsets::{HEADER, common, missing as at};
 use super::packet::{Address, Kind, ReducePacket, emit_common};
 use crate::packet::{Refusal, Writer};
@@ -46,6 +47,9 @@ pub struct Ask {
     pub holds: u32,
     /// When the sender sent it, microseconds of its own clock, which wraps; 0: not said.
     pub sent_at_us: u32,
+    /// The operation of the first block, and what the sender calls it. Who sends no pieces of it has no other
+    /// message that says so.
+    pub awaits: Option<(u32, Called)>,
 }
 
 impl Ask {
@@ -62,6 +66,10 @@ impl Ask {
             blocks: Blocks::read(packet)?,
             holds: packet.u32(at::HOLDS),
             sent_at_us: packet.u32(common::SENT_AT_US),
+            awaits: match packet.u32(at::AWAITED).checked_sub(1) {
+                Some(awaited) => Called::read(packet, at::CALLED)?.map(|called| (awaited, called)),
+                None => None,
+            },
         };
         packet.expect_written(|buf| ask.emit(buf))?;
         Ok(ask)
@@ -72,8 +80,13 @@ impl Ask {
     /// # Panics
     /// When `buf` is shorter than that.
     pub fn emit(&self, buf: &mut [u8]) -> usize {
-        let Self { address, operation, blocks, holds, sent_at_us } = self;
-        let writer = emit_common(buf, Kind::Ask, address);
+        let Self { address, operation, blocks, holds, sent_at_us, awaits } = self;
+        let mut writer = emit_common(buf, Kind::Ask, address);
+        if let Some((awaited, called)) = awaits {
+            // An operation is below the largest number: see `Shapes`.
+            writer.put(at::AWAITED, awaited.saturating_add(1).to_be_bytes());
+            called.put(&mut writer, at::CALLED);
+        }
         put(writer, blocks, [*operation, *holds, *sent_at_us])
     }
 }

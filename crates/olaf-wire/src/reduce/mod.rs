@@ -10,6 +10,7 @@
 
 mod arithmetic;
 mod block;
+mod called;
 mod membership;
 mod missing;
 pub mod offsets;
@@ -18,6 +19,7 @@ mod rank_set;
 
 pub use arithmetic::{LaneType, Operator};
 pub use block::{Block, BlockResult, Marks, Piece, datagram_len};
+pub use called::{Called, Clash};
 pub use membership::{Closed, Join, Leave, Reason, Welcome, WelcomeCode};
 pub use missing::{Ask, Blocks, Want};
 pub use offsets::{ALL, MAX_CORES, MAX_RANKS};

@@ -5,13 +5,15 @@
 //!               20 session   24 operation   28 block   .. 52 sent at (us) ..   64 end of the header
 //! piece, result 32 lanes of the operation   40 first block of the operation   44 contributors
 //!               48 holds (piece), expected contributors (result)   56 lanes   58 words
-//!               60 reserved   62 lane type   63 operator   64 words ..   64 + 8 words: lanes ..
+//!               60 call   62 lane type   63 operator   64 words ..   64 + 8 words: lanes ..
 //! ask, want     32 mask   48 holds
+//! ask           40 awaited operation + 1   44 its call   46 lane type   47 operator   56 lanes
 //! join          28 nonce   32 workers   36 contributors   40 deadline (us)   44 block bytes
 //!               48 datagram bytes   56 program
 //! welcome       28 nonce   32 workers   36 here   40 slots   44 block bytes   48 cores   62 code
 //! leave         (no further fields)
-//! closed        44 culprit   62 reason
+//! closed        28 the culprit's call   30 lane type   31 operator   32 lanes   44 culprit
+//!               48 the others' call   50 lane type   51 operator   52 lanes   62 reason
 //!
 //! flags         1 partial   2 resent   4 not finite   8 congested
 //! ```
@@ -25,7 +27,7 @@
 /// First bytes of every datagram of `reduce`.
 pub const MAGIC: [u8; 4] = *b"OLFR";
 /// Version of the format this crate reads and writes.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 /// Bytes of every header: a cache line, so that the lanes of a complete sum start at one.
 pub const HEADER: usize = 64;
 
@@ -54,7 +56,7 @@ pub mod block {
     pub const EXPECTED: usize = 48;
     pub const LANES: usize = 56;
     pub const WORDS: usize = 58;
-    pub const RESERVED: usize = 60;
+    pub const CALL: usize = 60;
     pub const LANE_TYPE: usize = 62;
     pub const OPERATOR: usize = 63;
 }
@@ -64,6 +66,9 @@ pub mod missing {
     #![allow(missing_docs, reason = "named and drawn in the module's table")]
     pub const MASK: usize = 32;
     pub const HOLDS: usize = 48;
+    pub const AWAITED: usize = 40;
+    /// The awaited operation's signature: two places.
+    pub const CALLED: (usize, usize) = (44, 56);
 }
 
 /// A worker's wish to take part.
@@ -95,6 +100,9 @@ pub mod closed {
     #![allow(missing_docs, reason = "named and drawn in the module's table")]
     pub const CULPRIT: usize = 44;
     pub const REASON: usize = 62;
+    /// The culprit's signature, and the others': two places each.
+    pub const CULPRITS: (usize, usize) = (28, 32);
+    pub const OTHERS: (usize, usize) = (48, 52);
 }
 
 /// Flag of a piece or a result: contributors are missing; the words name those that are in it.

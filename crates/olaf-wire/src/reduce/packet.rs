@@ -188,9 +188,6 @@ impl<'a> ReducePacket<'a> {
         {
             return Err(Refusal::BadField("lanes"));
         }
-        if self.u16(block::RESERVED) != 0 {
-            return Err(Refusal::BadField("unused"));
-        }
         Ok((words * WORD, bytes))
     }
 

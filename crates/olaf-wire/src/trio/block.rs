@@ -1,6 +1,6 @@
 //! A block of gradients: a worker's part of it, up, and the sum, down.
 
-use super::offsets::{DEGRADED, FINAL, HEADER, WORD, header};
+use super::offsets::{CALL_SHIFT, DEGRADED, FINAL, HEADER, WORD, header};
 use super::packet::{Fields, Kind, TrioPacket, emit_header};
 use crate::packet::Refusal;
 
@@ -23,6 +23,8 @@ pub struct Block {
     pub sources: u8,
     /// The generation: one all-reduce of a model.
     pub generation: u16,
+    /// What the workers call: 4 bits ([`Call::narrow`](crate::Call::narrow)).
+    pub call: u8,
 }
 
 impl Block {
@@ -44,6 +46,7 @@ impl Block {
             source: packet.source(),
             sources: packet.byte(header::SRC_CNT),
             generation: packet.u16(header::GEN_ID),
+            call: (packet.u16(header::GRAD_CNT) >> CALL_SHIFT) as u8,
         })
     }
 
@@ -64,6 +67,7 @@ impl Block {
             generation: self.generation,
         };
         emit_header(buf, kind, flags, &fields, gradients);
+        buf[header::GRAD_CNT] |= self.call << (CALL_SHIFT - 8);
         HEADER
     }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! all        0 job_id   1 block_id   5 age_op (4 bits) final (1) degraded (1) unused (2)
-//!            6 src_id   7 src_cnt    8 gen_id   10 unused (4 bits) grad_cnt (12)   12 words ..
+//!            6 src_id   7 src_cnt    8 gen_id   10 call (4 bits) grad_cnt (12)   12 words ..
 //!
 //! age_op     0 block   1 block that has aged out   (Trio-ML §5)
 //!            2 hello   3 welcome   4 ask   5 want   6 closed   7 leave   8 straggler   9 gone
@@ -15,13 +15,16 @@
 //! ask        1 first block   12 session   16 term   20 mask   28 generation held below
 //!            32 block held below   36 sent at (us)
 //! want       1 first block   12 session   16 term   20 mask   28 sent at (us)
-//! closed     1 term   8 first generation that is not finished   12 reason   16 mask
+//! closed     1 term   7 calls   8 first generation that is not finished   12 reason   16 mask
 //! leave      1 term   7 reason   12 session
 //! straggler  1 term   12 what it is   16 events
 //! gone       1 block  12 session   16 term
 //! ```
 //!
 //! Words are in network byte order, and so are gradients: 32-bit integers.
+//!
+//! differs: Figure 8 leaves the 4 bits before `grad_cnt` unused. Here a block says there what the workers call
+//! ([`Call::narrow`](crate::Call::narrow)): 0 is a sum.
 //!
 //! differs: Figure 8 prints the fields' order and widths, which add up to 12 bytes. It prints neither
 //! the order of bits nor that of bytes: here the first field of a byte has its most significant bits.
@@ -60,6 +63,8 @@ pub const AGE_OP_SHIFT: u8 = 4;
 pub const FINAL: u8 = 8;
 /// Flag: workers are missing in the sum.
 pub const DEGRADED: u8 = 4;
+/// The call of a block, in the word of `grad_cnt`.
+pub const CALL_SHIFT: u32 = 12;
 /// Bits of the flags' byte that nothing uses.
 pub const UNUSED: u8 = 3;
 

@@ -107,7 +107,8 @@ impl<'a> TrioPacket<'a> {
             return Err(Refusal::UnknownKind(age_op));
         };
         let packet = Self { header, words, kind };
-        let count = packet.u16(header::GRAD_CNT);
+        let counted = packet.u16(header::GRAD_CNT);
+        let count = if kind.has_gradients() { counted & MAX_GRADIENTS } else { counted };
         if packet.flags() & UNUSED != 0 || count > MAX_GRADIENTS {
             return Err(Refusal::BadField("unused"));
         }

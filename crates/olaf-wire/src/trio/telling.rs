@@ -2,6 +2,7 @@
 
 use super::offsets::header;
 use super::packet::{Fields, Kind, TrioPacket, emit, halves};
+use crate::call::Sides;
 use crate::packet::Refusal;
 use crate::reduce::Reason;
 
@@ -20,6 +21,8 @@ pub struct Closed {
     pub mask: u64,
     /// Why it has ended.
     pub reason: Reason,
+    /// What the worker and the others call, where they differ.
+    pub sides: Sides,
 }
 
 impl Closed {
@@ -29,7 +32,6 @@ impl Closed {
     /// Names the field that cannot be.
     pub fn parse(packet: &TrioPacket<'_>) -> Result<Self, Refusal> {
         packet.expect(Kind::Closed)?;
-        packet.expect_unused(packet.byte(header::SRC_CNT) == 0)?;
         let reason = packet.word(0);
         let reason = Reason::EACH.into_iter().find(|known| *known as u32 == reason);
         Ok(Self {
@@ -39,6 +41,7 @@ impl Closed {
             generation: packet.u16(header::GEN_ID),
             mask: packet.long(1),
             reason: reason.ok_or(Refusal::BadField("reason"))?,
+            sides: Sides::from_byte(packet.byte(header::SRC_CNT)),
         })
     }
 
@@ -61,7 +64,7 @@ impl Closed {
             job: self.job,
             block: self.term,
             source: self.culprit,
-            sources: 0,
+            sources: self.sides.byte(),
             generation: self.generation,
         };
         let [high, low] = halves(self.mask);

@@ -99,7 +99,11 @@ proptest! {
         prop_assert_eq!(widen(number & 0xff_ffff, 24, near), number);
         let key = Key::new(3, number, number);
         prop_assert_eq!(key.sequence(number as u16, near), number);
-        prop_assert_eq!(key.tensor_near(near), number);
+        // 20 bits of the key are the tensor's.
+        let tensor = near.saturating_add_signed(ahead >> 4);
+        let key = Key::new(3, tensor, number).calling(9);
+        prop_assert_eq!((key.tensor_near(near), key.call), (tensor, 9));
+        prop_assert_eq!(key.sequence(number as u16, near), number);
     }
 
     #[test]
@@ -235,8 +239,8 @@ fn a_join_of_another_version_is_answered_in_this_one() {
     // What a worker of another version makes of the answer.
     let mut told = written(|buf| answer.emit(buf));
     assert_eq!(other_version_of(&told, 0x102, session), None, "it is of this version");
-    told[9] = 4;
-    assert_eq!(other_version_of(&told, 0x102, session), Some(4));
+    told[9] = 5;
+    assert_eq!(other_version_of(&told, 0x102, session), Some(5));
     assert_eq!(other_version_of(&told, 0x101, session), None);
     assert_eq!(other_version_of(&told, 0x102, Session(1)), None, "it is another one's");
     for cut in 0..told.len() {

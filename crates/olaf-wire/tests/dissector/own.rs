@@ -254,6 +254,7 @@ fn reduce_fields(kind: ReduceKind) -> Vec<Field> {
             u32(count, at),
             u16("lanes_here", block::LANES),
             u16("words", block::WORDS),
+            u16("call", block::CALL),
             byte("lane_type", block::LANE_TYPE)
                 .with_names(&LaneType::EACH, |lane| (*lane as u64, lane.name())),
             byte("operator", block::OPERATOR)
@@ -263,9 +264,19 @@ fn reduce_fields(kind: ReduceKind) -> Vec<Field> {
     match kind {
         ReduceKind::Piece => of_block("holds", block::HOLDS),
         ReduceKind::Result => of_block("expected", block::EXPECTED),
-        ReduceKind::Ask | ReduceKind::Want => {
-            vec![u64("mask", missing::MASK), u32("holds", missing::HOLDS)]
-        }
+        ReduceKind::Ask => [
+            vec![
+                u64("mask", missing::MASK),
+                u32("holds", missing::HOLDS),
+                u32("awaited", missing::AWAITED),
+            ],
+            signature(
+                ["awaited_call", "awaited_lane_type", "awaited_operator", "awaited_lanes"],
+                missing::CALLED,
+            ),
+        ]
+        .concat(),
+        ReduceKind::Want => vec![u64("mask", missing::MASK), u32("holds", missing::HOLDS)],
         ReduceKind::Join => vec![
             u32("workers", join::WORKERS),
             u32("contributors", join::CONTRIBUTORS),
@@ -286,12 +297,34 @@ fn reduce_fields(kind: ReduceKind) -> Vec<Field> {
                 .with_names(&WelcomeCode::EACH, |code| (*code as u64, code.name())),
         ],
         ReduceKind::Leave => vec![],
-        ReduceKind::Closed => vec![
-            u32("culprit", closed::CULPRIT),
-            byte("reason", closed::REASON)
-                .with_names(&Reason::EACH, |reason| (*reason as u64, reason.name())),
-        ],
+        ReduceKind::Closed => [
+            vec![
+                u32("culprit", closed::CULPRIT),
+                byte("reason", closed::REASON)
+                    .with_names(&Reason::EACH, |reason| (*reason as u64, reason.name())),
+            ],
+            signature(
+                ["culprit_call", "culprit_lane_type", "culprit_operator", "culprit_lanes"],
+                closed::CULPRITS,
+            ),
+            signature(
+                ["others_call", "others_lane_type", "others_operator", "others_lanes"],
+                closed::OTHERS,
+            ),
+        ]
+        .concat(),
     }
+}
+
+/// The fields of a `Called`: the call, the lane type and the operator lie together, the lanes elsewhere.
+fn signature(names: [&'static str; 4], (kind, lanes): (usize, usize)) -> Vec<Field> {
+    let [call, lane_type, operator, lanes_of] = names;
+    vec![
+        u16(call, kind),
+        byte(lane_type, kind + 2).with_names(&LaneType::EACH, |lane| (*lane as u64, lane.name())),
+        byte(operator, kind + 3).with_names(&Operator::EACH, |op| (*op as u64, op.name())),
+        u64(lanes_of, lanes),
+    ]
 }
 
 fn handshakes() -> Protocol {

@@ -77,7 +77,8 @@ fn iswitch_protocol() -> Protocol {
                 vec![
                     reason(byte("reason", control::CODE)),
                     u32("culprit", halt::CULPRIT),
-                    u64("index", halt::INDEX),
+                    byte("calls", halt::CALLS),
+                    bits("index", halt::INDEX, 8, halt::INDEX_MASK),
                 ],
             ),
             Action::Ack => (
@@ -200,7 +201,13 @@ fn trio_protocol() -> Protocol {
             ),
             TrioKind::Closed => (
                 words::CLOSED,
-                vec![term(), generation.clone(), reason(word("reason", 0)), wide("mask", 1)],
+                vec![
+                    term(),
+                    byte("calls", header::SRC_CNT),
+                    generation.clone(),
+                    reason(word("reason", 0)),
+                    wide("mask", 1),
+                ],
             ),
             TrioKind::Leave => {
                 (words::LEAVE, vec![term(), reason(byte("reason", header::SRC_CNT)), session()])
@@ -242,6 +249,7 @@ fn trio_protocol() -> Protocol {
             bits("degraded", header::AGE_OP, 1, trio::DEGRADED.into()),
             byte("src_id", header::SRC_ID),
             byte("src_cnt", header::SRC_CNT),
+            bits("call", header::GRAD_CNT, 2, 0xf000),
             bits("grad_cnt", header::GRAD_CNT, 2, trio::MAX_GRADIENTS.into()),
         ],
         code: format!("math.floor(u({}, 1) / {})", header::AGE_OP, 1 << trio::AGE_OP_SHIFT),
@@ -285,7 +293,8 @@ fn atp_protocol() -> Protocol {
                 u16("sequence", header::SEQUENCE),
                 u16("index", header::INDEX),
                 u16("generation", end(trailer::KEY)).counted_back(),
-                uint("tensor", end(trailer::KEY + 2), 3).counted_back(),
+                bits("call", end(trailer::KEY + 2), 1, 0xf0).counted_back(),
+                bits("tensor", end(trailer::KEY + 2), 3, 0xf_ffff).counted_back(),
                 uint("wraps", end(trailer::KEY + 5), 3).counted_back(),
                 u32("tensor_length", end(trailer::LENGTH)).counted_back(),
             ],
@@ -372,6 +381,7 @@ fn atp_protocol() -> Protocol {
         vec![
             u16("life", closed::LIFE),
             reason(byte("reason", closed::REASON)),
+            byte("calls", closed::SIDES),
             u32("tensor", closed::TENSOR),
             u32("culprit", closed::CULPRIT),
         ],

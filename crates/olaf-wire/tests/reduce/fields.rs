@@ -6,7 +6,7 @@ use olaf_wire::reduce::{
     ALL, Address, Ask, Block, BlockResult, Blocks, Closed, Join, LaneType, Leave, MAX_RANKS, Marks,
     Operator, Piece, Reason, ReducePacket, Want, Welcome, WelcomeCode, join_of_another_version,
 };
-use olaf_wire::{JobId, Refusal, Session};
+use olaf_wire::{Call, JobId, Refusal, Session};
 
 const ADDRESS: Address =
     Address { job: JobId(1), generation: 2, rank: 3, session: Session(0x0405_0607) };
@@ -17,6 +17,7 @@ const BLOCK: Block = Block {
     lanes_of_operation: 1000,
     lane_type: LaneType::F16,
     operator: Operator::Sum,
+    call: Call::from_bits(0),
 };
 
 fn piece() -> Piece {
@@ -87,11 +88,12 @@ fn a_piece_that_cannot_be_is_refused_by_the_name_of_its_field() {
         (block::OPERATOR, &[5], "operator"),
         (block::WORDS, &1u16.to_be_bytes(), "words"),
         (common::FLAGS, &offsets::PARTIAL.to_be_bytes(), "words"),
-        (block::RESERVED, &[0, 1], "unused"),
-        (block::RESERVED, &[0x80, 0], "unused"),
     ] {
         refused(&good, at, field, name);
     }
+    let call = Call::from_bits(0x8001);
+    let other = Piece { block: Block { call, ..BLOCK }, ..piece() };
+    assert_eq!(with(&good, block::CALL, &[0x80, 1]), Ok(Message::Piece(other, behind(&[]))));
     let too_many = u16::MAX.to_be_bytes();
     let whole = Piece { block: Block { lanes_of_operation: 1 << 40, ..BLOCK }, ..piece() };
     refused(&Message::Piece(whole, behind(&[])), block::LANES, &too_many, "lanes");
@@ -129,7 +131,9 @@ fn bit_r_of_the_words_stands_for_rank_r_as_the_bytes_lie() {
 #[test]
 fn questions_name_blocks_that_a_number_can_name() {
     let blocks = Blocks { first: u32::MAX - 1, mask: 0b11 };
-    let ask = Message::Ask(Ask { address: ADDRESS, operation: 1, blocks, holds: 2, sent_at_us: 3 });
+    let address = ADDRESS;
+    let ask = Ask { address, operation: 1, blocks, holds: 2, sent_at_us: 3, awaits: None };
+    let ask = Message::Ask(ask);
     assert_eq!(Message::read(&ask.written()).as_ref(), Ok(&ask));
     assert_eq!(blocks.iter().collect::<Vec<_>>(), [u32::MAX - 1, u32::MAX]);
     refused(&ask, missing::MASK, &0b100u64.to_be_bytes(), "mask");
@@ -178,7 +182,7 @@ fn a_membership_that_cannot_be_is_refused_by_the_name_of_its_field() {
     refused(&good, common::RANK, &4u32.to_be_bytes(), "rank");
     refused(&good, common::RANK, &ALL.to_be_bytes(), "rank");
     let address = ADDRESS;
-    let end = Closed { address, operation: 7, culprit: ALL, reason: Reason::Renewed };
+    let end = Closed { address, operation: 7, culprit: ALL, reason: Reason::Renewed, clash: None };
     let end = Message::Closed(end);
     refused(&end, closed::CULPRIT, &MAX_RANKS.to_be_bytes(), "culprit");
     refused(&end, closed::REASON, &[0], "reason");
@@ -191,8 +195,8 @@ fn a_field_that_a_message_does_not_have_is_zero() {
     for at in common::BLOCK..HEADER {
         refused(&leave, at, &[1], "unused");
     }
-    let ask =
-        Ask { address: ADDRESS, operation: 1, blocks: Blocks::default(), holds: 2, sent_at_us: 3 };
+    let (address, blocks) = (ADDRESS, Blocks::default());
+    let ask = Ask { address, operation: 1, blocks, holds: 2, sent_at_us: 3, awaits: None };
     for at in (block::FIRST_BLOCK..missing::HOLDS).chain(block::LANES..HEADER) {
         refused(&Message::Ask(ask), at, &[1], "unused");
     }
@@ -205,7 +209,7 @@ fn other_versions_kinds_and_flags_are_refused_by_name() {
     for (message, at, value, refusal) in [
         (&piece, 0, b'X', Refusal::NotOurs),
         (&piece, 3, b'F', Refusal::NotOurs),
-        (&piece, common::VERSION, 1, Refusal::WrongVersion { have: 1, speaks: 3 }),
+        (&piece, common::VERSION, 1, Refusal::WrongVersion { have: 1, speaks: 4 }),
         (&piece, common::KIND, 0, Refusal::UnknownKind(0)),
         (&piece, common::KIND, 9, Refusal::UnknownKind(9)),
         (&piece, common::FLAGS, 1, Refusal::UnknownFlags(0x100)),

@@ -3,10 +3,11 @@
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::offsets::MAX_WORDS;
 use olaf_wire::reduce::{
-    ALL, Address, Ask, Block, BlockResult, Blocks, Closed, Join, Kind, LaneType, Leave, MAX_CORES,
-    MAX_RANKS, Marks, Operator, Piece, Reason, ReducePacket, Want, Welcome, WelcomeCode,
+    ALL, Address, Ask, Block, BlockResult, Blocks, Called, Clash, Closed, Join, Kind, LaneType,
+    Leave, MAX_CORES, MAX_RANKS, Marks, Operator, Piece, Reason, ReducePacket, Want, Welcome,
+    WelcomeCode,
 };
-use olaf_wire::{JobId, Refusal, Session};
+use olaf_wire::{Call, JobId, Refusal, Session};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -83,14 +84,25 @@ fn ranks_and_all() -> impl Strategy<Value = u32> {
     prop_oneof![4 => ranks(), 1 => Just(ALL)]
 }
 
+/// The signature of an operation.
+fn signatures() -> impl Strategy<Value = Called> {
+    let kinds = (select(&LaneType::EACH[..]), select(&Operator::EACH[..]));
+    (any::<u16>(), kinds, any::<u64>()).prop_map(|(call, (lane_type, operator), lanes)| Called {
+        call: Call::from_bits(call),
+        lane_type,
+        operator,
+        lanes,
+    })
+}
+
 /// A block, its marks and what follows the header.
 fn blocks() -> impl Strategy<Value = (Block, Marks, Behind)> {
     let numbers = (any::<(u32, u32, u32)>(), any::<u64>());
-    let kinds = (select(&LaneType::EACH[..]), select(&Operator::EACH[..]));
+    let kinds = (select(&LaneType::EACH[..]), select(&Operator::EACH[..]), any::<u16>());
     let words = prop::collection::vec(any::<u64>(), 1..=MAX_WORDS);
     let behind = (prop_oneof![Just(Vec::new()), words], prop::collection::vec(any::<u8>(), 0..400));
     (numbers, kinds, any::<[bool; 3]>(), behind).prop_map(
-        |(((a, b, operation), more), (lane_type, operator), marks, behind)| {
+        |(((a, b, operation), more), (lane_type, operator, call), marks, behind)| {
             let [resent, not_finite, congested] = marks;
             let (words, mut lanes) = behind;
             lanes.truncate(lanes.len() / lane_type.bytes() * lane_type.bytes());
@@ -101,6 +113,7 @@ fn blocks() -> impl Strategy<Value = (Block, Marks, Behind)> {
                 lanes_of_operation: more.max((lanes.len() / lane_type.bytes()) as u64),
                 lane_type,
                 operator,
+                call: Call::from_bits(call),
             };
             let marks = Marks { resent, not_finite, congested };
             // Somebody contributed.
@@ -142,9 +155,10 @@ fn masks() -> impl Strategy<Value = Blocks> {
 }
 
 pub(crate) fn asks() -> impl Strategy<Value = Message> {
-    (address(ranks()), masks(), any::<[u32; 3]>()).prop_map(
-        |(address, blocks, [operation, holds, sent_at_us])| {
-            Message::Ask(Ask { address, operation, blocks, holds, sent_at_us })
+    let awaits = prop::option::of((0..u32::MAX, signatures()));
+    (address(ranks()), masks(), any::<[u32; 3]>(), awaits).prop_map(
+        |(address, blocks, [operation, holds, sent_at_us], awaits)| {
+            Message::Ask(Ask { address, operation, blocks, holds, sent_at_us, awaits })
         },
     )
 }
@@ -216,9 +230,11 @@ pub(crate) fn leaves() -> impl Strategy<Value = Message> {
 
 pub(crate) fn closings() -> impl Strategy<Value = Message> {
     let reasons = select(&Reason::EACH[..]);
-    (address(ranks_and_all()), any::<u32>(), ranks_and_all(), reasons).prop_map(
-        |(address, operation, culprit, reason)| {
-            Message::Closed(Closed { address, operation, culprit, reason })
+    let clash = (signatures(), signatures());
+    let clash = prop::option::of(clash.prop_map(|(culprit, others)| Clash { culprit, others }));
+    (address(ranks_and_all()), any::<u32>(), ranks_and_all(), reasons, clash).prop_map(
+        |(address, operation, culprit, reason, clash)| {
+            Message::Closed(Closed { address, operation, culprit, reason, clash })
         },
     )
 }

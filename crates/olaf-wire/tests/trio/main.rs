@@ -8,7 +8,7 @@ use olaf_wire::trio::{
     ANY, Ask, Block, Closed, Gone, Hello, Kind, Leave, MAX_GRADIENTS, Straggler, Straggling,
     TrioPacket, Want, Welcome, datagram_len,
 };
-use olaf_wire::{Refusal, Session};
+use olaf_wire::{Refusal, Session, Sides};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -111,17 +111,19 @@ fn block() -> Block {
         source: 3,
         sources: 1,
         generation: 4,
+        call: 0,
     }
 }
 
 fn blocks() -> impl Strategy<Value = Message> {
-    let header = (any::<(u8, u32, u8, u16)>(), 1u8.., any::<[bool; 3]>());
+    let header = (any::<(u8, u32, u8, u16)>(), (1u8.., 0u8..16), any::<[bool; 3]>());
     let gradients = prop::collection::vec(any::<i32>(), 1..60);
     (header, gradients).prop_map(
-        |(((job, block, source, generation), sources, flags), gradients)| {
+        |(((job, block, source, generation), (sources, call), flags), gradients)| {
             let [aged, is_final, degraded] = flags;
             let degraded = degraded || aged;
-            let block = Block { job, block, aged, is_final, degraded, source, sources, generation };
+            let block =
+                Block { job, block, aged, is_final, degraded, source, sources, generation, call };
             Message::Block(block, gradients)
         },
     )
@@ -204,7 +206,9 @@ fn messages() -> impl Strategy<Value = Message> {
                     sent_at_us: block,
                 }),
                 1 => {
-                    Message::Closed(Closed { job, term, culprit: source, generation, mask, reason })
+                    let sides = Sides::from_byte(block as u8);
+                    let culprit = source;
+                    Message::Closed(Closed { job, term, culprit, generation, mask, reason, sides })
                 }
                 2 => Message::Leave(Leave { job, term, source, session, reason }),
                 3 => Message::Straggler(Straggler {
@@ -301,13 +305,15 @@ fn a_header_that_cannot_be_is_refused_by_the_name_of_its_field() {
         (header::AGE_OP, 0x10, Refusal::BadField("degraded")),
         (header::AGE_OP, 0xa0, Refusal::UnknownKind(10)),
         (header::SRC_CNT, 0, Refusal::BadField("src_cnt")),
-        (header::GRAD_CNT, 0x10, Refusal::BadField("unused")),
         (header::GRAD_CNT + 1, 0, Refusal::BadField("grad_cnt")),
         (header::GRAD_CNT + 1, 2, Refusal::Truncated { have: 16, need: 20 }),
     ] {
         assert_eq!(with(&good, at, &[value]), Err(refusal), "{value:#x} at {at}");
     }
+    let mean = Block { call: 1, ..block() };
+    assert_eq!(with(&good, header::GRAD_CNT, &[0x10]), Ok(Message::Block(mean, vec![7])));
     let good = Message::Hello(hello());
+    assert_eq!(with(&good, header::GRAD_CNT, &[0x10]), Err(Refusal::BadField("unused")));
     assert_eq!(with(&good, header::AGE_OP, &[0x28]), Err(Refusal::UnknownFlags(8)));
     assert_eq!(with(&good, header::GRAD_CNT + 1, &[5]), Err(Refusal::BadField("grad_cnt")));
 }
@@ -372,8 +378,9 @@ fn questions_name_blocks_that_a_number_can_name() {
 
 #[test]
 fn a_term_that_has_ended_finishes_what_was_before_and_what_the_mask_names() {
+    let (reason, sides) = (Reason::Left, Sides::default());
     let closed =
-        Closed { job: 1, term: 1, culprit: ANY, generation: 2, mask: 0b100, reason: Reason::Left };
+        Closed { job: 1, term: 1, culprit: ANY, generation: 2, mask: 0b100, reason, sides };
     assert!(closed.finishes(1) && closed.finishes(65_530) && closed.finishes(4));
     assert!(!closed.finishes(2) && !closed.finishes(3) && !closed.finishes(70));
 }

@@ -1,9 +1,9 @@
 //! ATP: `vectors/wire/atp/messages.json`.
 
 use super::{bytes_of, hex, messages, u64_of, unhex};
-use olaf_wire::Session;
 use olaf_wire::atp::{AtpPacket, Closed, Header, Join, Key, Kind, Leave, Left, Upper, Welcome};
 use olaf_wire::reduce::{Reason, WelcomeCode};
+use olaf_wire::{Session, Sides};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -44,6 +44,7 @@ fn header(message: &Value) -> Header {
         index: u16_of(message, "index"),
         key: Key {
             generation: u16_of(message, "generation"),
+            call: u8::try_from(u32_of(message, "call")).expect("4 bits"),
             tensor: u32_of(message, "tensor"),
             wraps: u32_of(message, "wraps"),
         },
@@ -158,6 +159,7 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 reason: reason_of(message),
                 tensor: u32_of(message, "tensor"),
                 culprit: u32_of(message, "culprit"),
+                sides: Sides::from_byte(message["calls"].as_u64().unwrap_or(0) as u8),
             };
             (closed.emit(&mut buf), packet.and_then(|packet| Closed::parse(&packet)) == Ok(closed))
         }
@@ -213,7 +215,7 @@ fn a_gradient_fragment_packet_of_figure_5() {
         job: 0x102,
         sequence: 0xfffe,
         index: 0x309,
-        key: Key { generation: 7, tensor: 11, wraps: 3 },
+        key: Key { generation: 7, call: 0, tensor: 11, wraps: 3 },
         tensor_length: 124,
         ..Header::default()
     };

@@ -70,6 +70,7 @@ fn control(message: &Value) -> Control {
             reason: named(message, "reason", &Reason::EACH, Reason::name),
             culprit: u32_of("culprit"),
             index: u64_of(message, "index"),
+            calls: message["calls"].as_u64().unwrap_or(0) as u8,
         }),
         "ack" => {
             let action = named(message, "action", &Action::EACH, Action::name);

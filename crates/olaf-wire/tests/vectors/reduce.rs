@@ -2,10 +2,10 @@
 
 use super::{bytes_of, hex, messages, u64_of, unhex};
 use olaf_wire::reduce::{
-    Address, Ask, Block, BlockResult, Blocks, Closed, Join, Kind, LaneType, Leave, Marks, Operator,
-    Piece, RankSet, Reason, ReducePacket, Want, Welcome, WelcomeCode,
+    Address, Ask, Block, BlockResult, Blocks, Called, Clash, Closed, Join, Kind, LaneType, Leave,
+    Marks, Operator, Piece, RankSet, Reason, ReducePacket, Want, Welcome, WelcomeCode,
 };
-use olaf_wire::{JobId, Refusal, Session};
+use olaf_wire::{Call, JobId, Refusal, Session};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -42,7 +42,19 @@ fn block(message: &Value) -> Block {
         lanes_of_operation: u64_of(message, "lanes_of_operation"),
         lane_type: named(message, "lane_type", &LaneType::EACH, LaneType::name),
         operator: named(message, "operator", &Operator::EACH, Operator::name),
+        call: Call::from_bits(u16::try_from(u32_of(message, "call")).expect("16 bits")),
     }
+}
+
+/// A signature; none where the message does not have it.
+fn called(message: &Value, name: &str) -> Option<Called> {
+    let of = message.get(name)?;
+    Some(Called {
+        call: Call::from_bits(u16::try_from(u32_of(of, "call")).expect("16 bits")),
+        lane_type: named(of, "lane_type", &LaneType::EACH, LaneType::name),
+        operator: named(of, "operator", &Operator::EACH, Operator::name),
+        lanes: u64_of(of, "lanes"),
+    })
 }
 
 fn marks(message: &Value) -> Marks {
@@ -106,6 +118,7 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 blocks: blocks(message),
                 holds: u32_of("holds"),
                 sent_at_us: u32_of("sent_at_us"),
+                awaits: u32_of("awaited").checked_sub(1).zip(called(message, "called")),
             };
             (ask.emit(&mut buf), packet.and_then(|packet| Ask::parse(&packet)) == Ok(ask))
         }
@@ -177,6 +190,9 @@ fn membership(
                 operation: u32_of("operation"),
                 culprit: u32_of("culprit"),
                 reason: named(message, "reason", &Reason::EACH, Reason::name),
+                clash: called(message, "culprit_calls")
+                    .zip(called(message, "others_call"))
+                    .map(|(culprit, others)| Clash { culprit, others }),
             };
             (closed.emit(buf), packet.and_then(|packet| Closed::parse(&packet)) == Ok(closed))
         }

@@ -1,11 +1,11 @@
 //! Trio-ML: `vectors/wire/trio/messages.json`.
 
 use super::{bytes_of, hex, messages, u64_of};
-use olaf_wire::Session;
 use olaf_wire::reduce::{Reason, WelcomeCode};
 use olaf_wire::trio::{
     Ask, Block, Closed, Gone, Hello, Kind, Leave, Straggler, Straggling, TrioPacket, Want, Welcome,
 };
+use olaf_wire::{Session, Sides};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -56,6 +56,7 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 source: source(m),
                 sources: of(m, "src_cnt"),
                 generation: of(m, "gen_id"),
+                call: of(m, "call"),
             };
             let gradients = gradients(m);
             let same = packet.is_ok_and(|packet| {
@@ -137,6 +138,7 @@ fn written(message: &Value, bytes: &[u8]) -> (Vec<u8>, bool) {
                 generation: of(m, "gen_id"),
                 mask: of(m, "mask"),
                 reason: named(m, "reason", &Reason::EACH, Reason::name),
+                sides: Sides::from_byte(m["calls"].as_u64().unwrap_or(0) as u8),
             },
             Closed
         ),

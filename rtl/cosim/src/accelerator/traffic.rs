@@ -215,6 +215,7 @@ impl Traffic {
                 reason: *pick(chance, &Reason::EACH),
                 culprit: chance.u32(..),
                 index,
+                calls: chance.u8(..),
             }),
             _ => return self.join(chance, view, port),
         })

@@ -165,7 +165,7 @@ impl Records {
     }
 
     fn take(&mut self, now: Instant, piece: &Piece<'_>) -> Met {
-        let Piece { key, source, is_final, gradients, .. } = *piece;
+        let Piece { key, source, is_final, call, gradients, .. } = *piece;
         let Some(job) = self.jobs.get_mut(&key.job) else { return Met::Refused(Reason::NoJob) };
         if !job.sources.contains(source) {
             return Met::Refused(Reason::NotASource);
@@ -186,7 +186,8 @@ impl Records {
             if !job.progress.begin(key.generation, key.block, is_final) {
                 return Met::Refused(Reason::Mismatch);
             }
-            let mut record = Record::new(now, key, is_final, self.spare.pop().unwrap_or_default());
+            let sum = self.spare.pop().unwrap_or_default();
+            let mut record = Record::new(now, key, (is_final, call), sum);
             record.add(piece);
             (job.open, job.used, job.total) = (job.open + 1, job.used + 1, job.total + 1);
             if job.visits > 0 {
@@ -205,7 +206,7 @@ impl Records {
         if record.state != State::Open {
             return Met::Late;
         }
-        if record.is_final != is_final {
+        if (record.is_final, record.call) != (is_final, call) {
             return Met::Refused(Reason::Mismatch);
         }
         if record.sum.len() * GRADIENT != gradients.len() {
@@ -249,7 +250,7 @@ impl Records {
     /// The result of a block comes from above; whether it is new. Of pieces the block waits for no
     /// more.
     pub fn fulfil(&mut self, now: Instant, result: &Piece<'_>) -> bool {
-        let Piece { key, is_final, .. } = *result;
+        let Piece { key, is_final, call, .. } = *result;
         let Some(job) = self.jobs.get_mut(&key.job) else { return false };
         if result.gradients.len() > usize::from(job.block_grad_max) * GRADIENT {
             return false;
@@ -263,12 +264,13 @@ impl Records {
                 return false;
             }
             (job.used, job.total) = (job.used + 1, job.total + 1);
-            let mut record = Record::new(now, key, is_final, self.spare.pop().unwrap_or_default());
+            let sum = self.spare.pop().unwrap_or_default();
+            let mut record = Record::new(now, key, (is_final, call), sum);
             record.state = State::Summed;
             self.table.insert(record);
         }
         let Some(record) = self.table.get_mut(key) else { return false };
-        if record.state == State::Final || record.is_final != is_final {
+        if record.state == State::Final || (record.is_final, record.call) != (is_final, call) {
             return false;
         }
         if record.state == State::Open {

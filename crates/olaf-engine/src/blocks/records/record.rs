@@ -34,6 +34,8 @@ pub struct Piece<'a> {
     pub aged: bool,
     /// The block is the last one of its generation.
     pub is_final: bool,
+    /// What the workers call.
+    pub call: u8,
     /// The gradients: big-endian, four bytes each.
     pub gradients: &'a [u8],
 }
@@ -66,6 +68,8 @@ pub struct Record {
     pub aged: bool,
     /// The block is the last one of its generation.
     pub is_final: bool,
+    /// What the workers call.
+    pub call: u8,
     /// When the first piece came: `block_start_time`.
     pub start: Instant,
     /// Pieces in the sum: `rcvd_cnt`.
@@ -82,7 +86,7 @@ pub struct Record {
 
 impl Record {
     /// A record without a piece.
-    pub(super) fn new(now: Instant, key: Key, is_final: bool, sum: Vec<i32>) -> Self {
+    pub(super) fn new(now: Instant, key: Key, (is_final, call): (bool, u8), sum: Vec<i32>) -> Self {
         Self {
             key,
             state: State::Open,
@@ -91,6 +95,7 @@ impl Record {
             degraded: false,
             aged: false,
             is_final,
+            call,
             start: now,
             pieces: 0,
             referenced: true,

@@ -35,6 +35,7 @@ impl Kept {
 struct Block {
     state: State,
     is_final: bool,
+    call: u8,
     /// In the order of their arrival.
     pieces: Vec<Kept>,
     /// From above.
@@ -149,6 +150,7 @@ impl Reference {
         let block = self.blocks.entry(place).or_insert_with(|| Block {
             state: State::Open,
             is_final: piece.is_final,
+            call: piece.call,
             pieces: Vec::new(),
             result: None,
             is_degraded: false,
@@ -161,7 +163,7 @@ impl Reference {
         if block.state != State::Open {
             return Met::Late;
         }
-        if block.is_final != piece.is_final {
+        if (block.is_final, block.call) != (piece.is_final, piece.call) {
             return Met::Refused(Reason::Mismatch);
         }
         if block.pieces.first().is_some_and(|first| first.gradients.len() != lanes) {
@@ -228,7 +230,7 @@ impl Reference {
         let place = (result.key.generation, result.key.block);
         let Some(block) = self.blocks.get_mut(&place) else { return false };
         if block.state == State::Final
-            || block.is_final != result.is_final
+            || (block.is_final, block.call) != (result.is_final, result.call)
             || result.gradients.len() / 4 > self.gradients
         {
             return false;

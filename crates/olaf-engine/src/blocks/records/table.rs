@@ -128,7 +128,7 @@ mod tests {
                 if !adds {
                     prop_assert_eq!(table.remove(key).is_some(), slow.remove(&key));
                 } else if slow.insert(key) {
-                    table.insert(Record::new(Instant(0), key, false, Vec::new()));
+                    table.insert(Record::new(Instant(0), key, (false, 0), Vec::new()));
                 }
                 prop_assert_eq!(table.len(), slow.len());
                 let mut seen = BTreeSet::new();
@@ -144,7 +144,7 @@ mod tests {
         let mut table = Table::new(4096);
         for block in 0..4096 {
             let key = Key { job: 1, generation: 9, block };
-            table.insert(Record::new(Instant(0), key, false, Vec::new()));
+            table.insert(Record::new(Instant(0), key, (false, 0), Vec::new()));
         }
         let longest = (0..4096).map(|bucket| {
             let mut chain = 0;

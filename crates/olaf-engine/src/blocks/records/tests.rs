@@ -37,8 +37,8 @@ impl Trace {
     fn meet(&mut self, at: u64, source: u8, key: Key, gradients: &[i32]) -> Met {
         let gradients = &bytes(gradients);
         let is_final = key.block == 9;
-        let (degraded, aged) = (false, false);
-        let piece = Piece { key, source, sources: 1, degraded, aged, is_final, gradients };
+        let (degraded, aged, call) = (false, false, 0);
+        let piece = Piece { key, source, sources: 1, degraded, aged, is_final, call, gradients };
         let met = self.0.meet(Instant(at), &piece);
         if met == Met::Complete {
             self.0.finish(key);
@@ -178,6 +178,7 @@ fn a_result_from_above_overtakes_the_pieces_here() {
         degraded: true,
         aged: true,
         is_final: false,
+        call: 0,
         gradients,
     };
     assert!(table.0.fulfil(Instant(1), &above));
@@ -268,8 +269,9 @@ proptest! {
                     let key = key(generation, block);
                     let sources = source + 1;
                     let (degraded, aged) = (source == 2, source == 2 && is_odd);
+                    let call = u8::from(value % 16 == 5);
                     let piece =
-                        Piece { key, source, sources, degraded, aged, is_final, gradients };
+                        Piece { key, source, sources, degraded, aged, is_final, call, gradients };
                     let met = table.meet(now, &piece);
                     prop_assert_eq!(met, reference.meet(&piece), "{:?}", piece);
                     if met == Met::Complete && !is_lower {
@@ -282,9 +284,9 @@ proptest! {
                     if table.record(key).is_some() {
                         let gradients = &bytes(&[5, 6]);
                         let is_final = block == 4;
-                        let (degraded, aged, source, sources) = (true, false, 255, 9);
+                        let (degraded, aged, source, sources, call) = (true, false, 255, 9, 0);
                         let result =
-                            Piece { key, source, sources, degraded, aged, is_final, gradients };
+                            Piece { key, source, sources, degraded, aged, is_final, call, gradients };
                         prop_assert_eq!(table.fulfil(now, &result), reference.fulfil(&result));
                     }
                 }

@@ -110,15 +110,25 @@ pub struct Limits {
     pub clip_reward: Clip,
     /// Of a worker's updates in a second. More are refused.
     pub max_rate: Clip,
+    /// Of the usual steps that an address moves a model by in a second: the sum of its norms, each divided by
+    /// the median norm of the others. What is above is scaled down. A multiple is one of the median of the others.
+    pub max_movement: Clip,
 }
 
 impl Default for Limits {
-    /// 100 times what is usual: honest training does not come near, and nothing destroys a model.
+    /// Honest training does not come near: measured in `docs/design/033-hostile.md`.
     fn default() -> Self {
         let usual = Clip::Median(100.0);
         // Honest workers differ ten times in speed, and somewhat from second to second.
         let max_rate = Clip::Median(20.0);
-        Self { clip_norm: usual, clip_weight: usual, clip_reward: usual, max_rate }
+        Self {
+            clip_norm: Clip::Median(10.0),
+            clip_weight: usual,
+            clip_reward: usual,
+            max_rate,
+            // Off: it cannot tell a fast machine from a faulty one.
+            max_movement: Clip::Off,
+        }
     }
 }
 
@@ -129,7 +139,15 @@ impl Limits {
         clip_weight: Clip::Off,
         clip_reward: Clip::Off,
         max_rate: Clip::Off,
+        max_movement: Clip::Off,
     };
+
+    /// Returns true if some limit needs the norms of updates.
+    #[must_use]
+    #[inline]
+    pub const fn measure_norms(&self) -> bool {
+        !self.clip_norm.is_off() || !self.max_movement.is_off()
+    }
 
     /// Refuses a limit that is none.
     ///
@@ -141,6 +159,7 @@ impl Limits {
             ("clip_weight", self.clip_weight),
             ("clip_reward", self.clip_reward),
             ("max_rate", self.max_rate),
+            ("max_movement", self.max_movement),
         ];
         let bad = limits.into_iter().find(|(_, clip)| !clip.is_possible());
         let allowed = "must be off, a number above 0, or a multiple such as \"100x\"";

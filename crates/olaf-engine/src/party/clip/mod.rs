@@ -9,8 +9,10 @@
 //! | norm | length of the mean gradient: of the sum, divided by the weight | the sum is scaled down |
 //! | weight | weight of one contribution | weight and sum are scaled down |
 //! | reward | distance from the median, in units of the spread | the reward moves to the limit |
+//! | movement | norms of an address in a while, in usual steps | the sum is scaled down, see `movement.rs` |
 
 mod limits;
+mod movement;
 mod recent;
 #[cfg(test)]
 mod tests;
@@ -19,6 +21,7 @@ pub use limits::{Clip, Limits};
 pub use recent::Voter;
 pub(super) use recent::{Recent, Seat};
 
+use self::movement::{Move, Movement};
 use crate::lanes;
 use crate::table::{Hint, Table};
 use crate::time::Instant;
@@ -38,6 +41,8 @@ pub struct Clipped {
     pub weight: bool,
     /// Its reward.
     pub reward: bool,
+    /// What its address moved the model by lately.
+    pub movement: bool,
 }
 
 /// An update after clipping.
@@ -56,7 +61,7 @@ impl Clipped {
     /// Returns true if anything was.
     #[must_use]
     pub const fn any(self) -> bool {
-        self.norm || self.weight || self.reward
+        self.norm || self.weight || self.reward || self.movement
     }
 
     /// The first of them, as logs name it.
@@ -65,7 +70,8 @@ impl Clipped {
         match self {
             Self { norm: true, .. } => "norm",
             Self { weight: true, .. } => "weight",
-            _ => "reward",
+            Self { reward: true, .. } => "reward",
+            _ => "movement",
         }
     }
 }
@@ -75,8 +81,10 @@ impl Clipped {
 pub struct Measured {
     /// Whose vote it is.
     pub voter: Voter,
-    /// The segment.
-    pub segment: u32,
+    /// The segment, and how many an update has.
+    pub segment: (u32, u32),
+    /// The update came from its worker's address. Another one was merged or judged below.
+    pub is_direct: bool,
     /// Contributions in it, at least 1.
     pub contributors: u32,
     /// Their weights, summed; above 0.
@@ -91,6 +99,7 @@ pub struct Clipping {
     norms: Table<u32, Recent>,
     weights: Recent,
     rewards: Recent,
+    movement: Movement,
     scaled: Vec<u8>,
 }
 
@@ -101,6 +110,7 @@ pub struct Hints {
     norm: Seat,
     weight: Seat,
     reward: Seat,
+    movement: movement::Hints,
 }
 
 /// What is to become of an update.
@@ -170,9 +180,9 @@ impl Clipping {
             }
             self.weights.note(now, of.voter, own, limit.unwrap_or(one));
         }
-        if !limits.clip_norm.is_off() {
+        if limits.measure_norms() {
             let length = length() * factor;
-            let norms = self.norms.at_or_insert(of.segment, &mut hints.segment, Recent::default);
+            let norms = self.norms.at_or_insert(of.segment.0, &mut hints.segment, Recent::default);
             let own = norms.own(of.voter, &mut hints.norm);
             let mean = length / of.weight;
             let is_over = |limit: f64| length.is_finite() && length > limit * of.weight;
@@ -191,7 +201,25 @@ impl Clipping {
             {
                 *effect = mean * SMALL / median;
             }
-            norms.note(now, of.voter, own, over.unwrap_or(mean));
+            let mean = over.unwrap_or(mean);
+            norms.note(now, of.voter, own, mean);
+            // Who adds lanes that are no numbers refuses them: they move nothing.
+            if !limits.max_movement.is_off()
+                && of.is_direct
+                && (f64::MIN_POSITIVE..f64::INFINITY).contains(&mean)
+            {
+                // The steps of an address that is alone are the usual ones.
+                let usual = norms.usual(now, own).unwrap_or(mean);
+                let (segment, segments) = of.segment;
+                let steps = mean * f64::from(of.contributors) / (usual * f64::from(segments));
+                let turns = if segment == 0 { of.contributors } else { 0 };
+                let by = Move { by: of.voter, steps, turns };
+                let kept = self.movement.kept(now, limits.max_movement, by, &mut hints.movement);
+                if kept < 1.0 {
+                    clipped.movement = true;
+                    factor *= kept;
+                }
+            }
         }
         // A receiver refuses a reward that is no number; it is no vote for the usual reward.
         if !limits.clip_reward.is_off() && of.reward.is_finite() {

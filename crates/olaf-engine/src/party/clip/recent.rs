@@ -12,6 +12,9 @@ const VOTES: usize = 15;
 /// A voter that said nothing for this time gives way to a newcomer: several turns of a slow worker.
 const KEPT: Duration = Duration::from_secs(60);
 
+/// How long a median is used again where it need not be exact: most updates find it worked out.
+const FRESH: Duration = Duration::from_millis(100);
+
 /// Who has one vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Voter {
@@ -47,6 +50,15 @@ pub(in crate::party) struct Recent {
     marks: u64,
     /// No vote is older.
     since: Instant,
+    /// For those without a vote.
+    usual: Usual,
+}
+
+/// A median that was worked out lately; 0 where there was none.
+#[derive(Clone, Copy, Debug, Default)]
+struct Usual {
+    median: f64,
+    until: Instant,
 }
 
 #[derive(Debug)]
@@ -54,6 +66,8 @@ struct Vote {
     by: Voter,
     value: f64,
     at: Instant,
+    /// For its voter: of the others.
+    usual: Usual,
 }
 
 /// Where a voter's vote was last. It may be wrong at any time.
@@ -73,7 +87,8 @@ impl Voter {
 impl Default for Recent {
     fn default() -> Self {
         let bounds = (f64::INFINITY, f64::NEG_INFINITY);
-        Self { votes: Vec::new(), bounds, marks: 0, since: Instant(u64::MAX) }
+        let (since, usual) = (Instant(u64::MAX), Usual::default());
+        Self { votes: Vec::new(), bounds, marks: 0, since, usual }
     }
 }
 
@@ -142,7 +157,7 @@ impl Recent {
             self.marks = self.votes.iter().fold(0, |marks, vote| marks | vote.by.mark());
         }
         self.since = self.since.min(now);
-        self.votes.push(Vote { by, value, at: now });
+        self.votes.push(Vote { by, value, at: now, usual: Usual::default() });
         self.marks |= by.mark();
         true
     }
@@ -170,6 +185,21 @@ impl Recent {
     pub(in crate::party) fn median(&self, own: Own) -> Option<f64> {
         let (mut values, count) = self.others(own);
         median(&mut values[..count])
+    }
+
+    /// The [median](Self::median), at most [`FRESH`] old.
+    #[inline]
+    pub(super) fn usual(&mut self, now: Instant, own: Own) -> Option<f64> {
+        let known = own.map_or(self.usual, |own| self.votes[own].usual);
+        let usual = if now < known.until { known } else { self.renew_usual(now, own) };
+        (usual.median > 0.0).then_some(usual.median)
+    }
+
+    #[inline(never)]
+    fn renew_usual(&mut self, now: Instant, own: Own) -> Usual {
+        let usual = Usual { median: self.median(own).unwrap_or(0.0), until: now + FRESH };
+        *own.map_or(&mut self.usual, |own| &mut self.votes[own].usual) = usual;
+        usual
     }
 
     /// The median, where it is larger than the value.
@@ -200,10 +230,10 @@ impl Recent {
     ) -> Option<f64> {
         // The median is not below the least value, so that most values need no median: it costs more
         // than their arithmetic.
-        if let Clip::Median(multiple) = clip
-            && value <= self.bounds.0 * multiple
-        {
-            return None;
+        match clip {
+            Clip::Off => return None,
+            Clip::Median(multiple) if value <= self.bounds.0 * multiple => return None,
+            _ => {}
         }
         self.exact_limit(clip, own).filter(|limit| is_over(*limit))
     }

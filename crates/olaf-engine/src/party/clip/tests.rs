@@ -8,12 +8,19 @@ fn bytes(lanes: &[f32]) -> Vec<u8> {
 
 const NOW: Instant = Instant(1_000_000_000);
 
-const fn at(worker: u32) -> Voter {
+pub(super) const fn at(worker: u32) -> Voter {
     Voter::At(PeerId(worker))
 }
 
-fn of(worker: u32, weight: f64, reward: f64) -> Measured {
-    Measured { voter: at(worker), segment: 0, contributors: 1, weight, reward }
+pub(super) fn of(worker: u32, weight: f64, reward: f64) -> Measured {
+    Measured {
+        voter: at(worker),
+        segment: (0, 1),
+        is_direct: true,
+        contributors: 1,
+        weight,
+        reward,
+    }
 }
 
 fn only(clip_norm: Clip) -> Limits {
@@ -118,13 +125,17 @@ fn a_weight_takes_its_sum_along_and_a_reward_stays_near_the_others() {
     }
     let (lanes, measured, clipped) = clip(&mut clipping, &limits, of(4, 1e300, 1e30), &[1e3]);
     assert_eq!((measured.weight, measured.reward), (200.0, 495.0));
-    assert_eq!((lanes[0], clipped), (0.0, Clipped { weight: true, reward: true, norm: false }));
+    assert_eq!(
+        (lanes[0], clipped),
+        (0.0, Clipped { weight: true, reward: true, ..Clipped::default() })
+    );
 }
 
 #[test]
 fn what_was_clipped_is_no_excuse_for_the_next_time() {
     // Beside one other worker, a worker's own last value counts: as it was taken, not as it was sent.
-    let limits = Limits { clip_reward: Clip::Off, ..Limits::default() };
+    let limits =
+        Limits { clip_reward: Clip::Off, clip_norm: Clip::Median(100.0), ..Limits::default() };
     let mut clipping = Clipping::default();
     clip(&mut clipping, &limits, of(1, 2.0, 0.0), &[4.0]);
     for _ in 0..3 {

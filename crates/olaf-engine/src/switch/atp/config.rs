@@ -23,7 +23,7 @@ pub struct Config {
     /// Most jobs at once, counted for each server of theirs. 64.
     pub jobs: u32,
     /// A worker that is not heard for this time, in milliseconds, gets no parameter packets any more.
-    /// [`SILENCE`]: 1.5 s, three heartbeats.
+    /// [`SILENCE`]: 5 s.
     #[serde(rename = "silence_ms", with = "ms")]
     pub silence: Duration,
     /// Rate of the link towards the servers, bits of UDP payload per second. Off: the system's own

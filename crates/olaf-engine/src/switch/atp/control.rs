@@ -102,8 +102,9 @@ impl Switch {
         join: &Join,
         peer: PeerId,
     ) -> bool {
+        let patience = self.patience();
         let Some(job) = self.jobs.get_mut(&of) else { return true };
-        if job.is_elsewhere(now, join.session, peer, self.config.silence) {
+        if job.is_elsewhere(now, join.session, peer, patience) {
             return false;
         }
         self.departures.returns(of, join.session);
@@ -277,9 +278,9 @@ impl Switch {
 
     /// Forgets workers that are silent, and jobs without workers with their aggregators.
     pub(super) fn check_silence(&mut self, now: Instant) {
-        let silence = self.config.silence;
-        self.departures.expire(now, silence);
-        let is_over = |job: &mut Job| job.expire(now, silence);
+        let patience = self.patience();
+        self.departures.expire(now, self.config.silence);
+        let is_over = |job: &mut Job| job.expire(now, patience);
         let over: alloc::vec::Vec<(u16, u8)> =
             self.jobs.iter_mut().filter_map(|(of, job)| is_over(job).then_some(*of)).collect();
         over.into_iter().for_each(|of| self.forget(of));

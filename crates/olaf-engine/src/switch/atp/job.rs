@@ -9,11 +9,11 @@ use super::places::Places;
 use super::seats::{Seats, Whose};
 use crate::engine::Receivers;
 use crate::ids::{PeerId, Session};
+use crate::sums::Patience;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::time::Duration;
 use olaf_wire::atp::{Header, Join, MAX_WORKERS, Welcome};
 use olaf_wire::reduce::WelcomeCode;
 
@@ -196,14 +196,15 @@ impl Job {
         is_member || (is_candidate && !self.members.contains_key(&session))
     }
 
-    /// Forgets workers that are silent; whether none is left.
-    pub(super) fn expire(&mut self, now: Instant, silence: Duration) -> bool {
-        let is_silent = |place: &Place| now.since(place.heard) >= silence;
-        let silent = self.members.iter().filter(|(_, member)| is_silent(member));
+    /// Forgets members that the server takes for dead, and candidates that are silent; whether nobody is left.
+    pub(super) fn expire(&mut self, now: Instant, patience: Patience) -> bool {
+        let is_dead = |place: &Place| patience.is_overdue(now, place.heard);
+        let silent = self.members.iter().filter(|(_, member)| is_dead(member));
         let silent: Vec<Session> = silent.map(|(session, _)| *session).collect();
         silent.into_iter().for_each(|session| {
             self.dismiss(session);
         });
+        let is_silent = |place: &Place| patience.is_silent(now, place.heard);
         let silent = self.candidates.iter().filter(|(_, one)| is_silent(&one.place));
         let silent: Vec<Session> = silent.map(|(session, _)| *session).collect();
         silent.into_iter().for_each(|session| {
@@ -271,12 +272,13 @@ impl Job {
         now: Instant,
         session: Session,
         peer: PeerId,
-        silence: Duration,
+        patience: Patience,
     ) -> bool {
         let candidate = self.candidates.get(&session).map(|candidate| &candidate.place);
         let mut places = candidate.into_iter().chain(self.members.get(&session));
         places.any(|place| {
-            place.peer != peer && !place.is_behind_switch && now.since(place.heard) < silence
+            let is_silent = patience.is_silent(now, place.heard);
+            place.peer != peer && !place.is_behind_switch && !is_silent
         })
     }
 

@@ -24,8 +24,9 @@ use crate::engine::{Engine, Source, Transmit, Verdict, Why};
 use crate::event::{Event, Log};
 use crate::ids::{PeerId, PortId};
 use crate::keys::ConfigError;
-use crate::party::{Bucket, Chance, Cookies, Joins, LOOKS};
+use crate::party::{Bucket, Chance, Cookies, Joins};
 use crate::report::{self, Report};
+use crate::sums::Patience;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -63,6 +64,11 @@ pub struct Switch {
 }
 
 impl Switch {
+    /// How long it keeps places for workers that it does not hear. The server decides who is dead.
+    const fn patience(&self) -> Patience {
+        Patience::new(self.config.silence)
+    }
+
     /// A switch without jobs and servers. `id` names it among the switches of the network: workers with
     /// the same first switch in their joins are added up there. A random number will do.
     ///
@@ -174,7 +180,7 @@ impl Engine for Switch {
     fn handle_timeout(&mut self, now: Instant) {
         if now >= self.next_silence_check {
             self.check_silence(now);
-            self.next_silence_check = now + self.config.silence / LOOKS;
+            self.next_silence_check = self.patience().next_look(now);
         }
     }
 

@@ -5,9 +5,11 @@ use crate::engine::{Ecn, TrafficClass};
 use crate::event::SumEvent;
 use crate::ids::{JobId, Session};
 use crate::party::{Tenant, Tenants};
+use crate::sums::CONTESTED;
 use alloc::vec;
 use core::time::Duration;
 use olaf_wire::Refusal;
+use olaf_wire::Sides;
 use olaf_wire::atp::{ANY, Closed, Header, Join, Key, Leave, Left, Upper, VALUES, Welcome};
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::{Reason, WelcomeCode};
@@ -104,7 +106,7 @@ fn written(header: &Header, lane: i32) -> Vec<u8> {
 
 impl Trace {
     fn new(aggregators: u32, workers: u32) -> Self {
-        let config = Config { aggregators, ..Config::default() };
+        let config = Config { aggregators, silence: CONTESTED, ..Config::default() };
         let mut switch = Switch::new(config, ID).expect("the set-up can be");
         switch.set_servers(&[SERVER]);
         let mut trace = Self { switch, now: Instant(1_000_000_000) };
@@ -406,7 +408,15 @@ fn a_join_says_which_switches_it_passed_and_the_welcome_finds_its_way_back() {
 fn aggregators_of_a_closed_generation_or_a_silent_job_are_freed() {
     let mut trace = Trace::new(16, 2);
     trace.send(piece(5, 0, 2), 1);
-    let closed = Closed { job: 1, server: 0, life: 3, reason: Reason::Dead, tensor: 0, culprit: 1 };
+    let closed = Closed {
+        job: 1,
+        server: 0,
+        life: 3,
+        reason: Reason::Dead,
+        tensor: 0,
+        culprit: 1,
+        sides: Sides::default(),
+    };
     let mut buf = [0; 64];
     let len = closed.emit(&mut buf);
     assert_eq!(trace.recv_above(&buf[..len]), Verdict::Absorb);
@@ -565,7 +575,7 @@ fn a_worker_of_another_version_is_told_so_and_one_above_is_not() {
     let len = join(100, 0).emit(&mut buf);
     buf[9] = 1;
     let refused =
-        Verdict::Drop(DropReason::Malformed(Refusal::WrongVersion { have: 1, speaks: 3 }));
+        Verdict::Drop(DropReason::Malformed(Refusal::WrongVersion { have: 1, speaks: 4 }));
     assert_eq!(trace.recv_above(&buf[..len]), refused);
     assert_eq!(trace.leaves(PortId::DOWNLINK), []);
     assert_eq!(trace.recv_below(worker(3), &buf[..len]), refused);

@@ -23,7 +23,7 @@ pub struct Config {
     /// Most places for packets of a job, two cells each. Its share of the memory may allow fewer. 1,024.
     pub slots: u32,
     /// A worker that is not heard for this time, in milliseconds, while others wait for it, is dead.
-    /// [`SILENCE`]: 1.5 s, three heartbeats.
+    /// [`SILENCE`]: 5 s.
     #[serde(rename = "silence_ms", with = "ms")]
     pub silence: Duration,
     /// What becomes of a data packet with a NaN or an infinity. `pass`, as the paper's accelerator does. A refused

@@ -56,6 +56,8 @@ pub(super) struct End {
     pub(super) index: u64,
     pub(super) reason: Reason,
     pub(super) culprit: u32,
+    /// What the culprit calls, as it says; 0: nothing.
+    pub(super) calls: u8,
 }
 
 /// A time with one set of members.
@@ -77,7 +79,7 @@ pub(super) struct Generation {
     pub(super) operations: u32,
     pub(super) end: Option<End>,
     /// What the switch above was told: it says where the generation ends.
-    pub(super) halting: Option<(Reason, u32)>,
+    pub(super) halting: Option<(Reason, u32, u8)>,
 }
 
 impl Generation {

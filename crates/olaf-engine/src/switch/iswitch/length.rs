@@ -14,12 +14,17 @@ pub(super) struct Length {
     next: u64,
     /// Floats of that packet's vector before it.
     floats: u64,
+    /// Floats of a full packet. A vector may begin with a shorter one, a roll call, which does not count.
+    packet_floats: u64,
+    /// The vector of that packet began with a roll call.
+    has_roll: bool,
 }
 
 impl Length {
     /// `most` floats in a vector; `u64::MAX`: any number.
-    pub(super) fn new(most: u64) -> Self {
-        Self { most: Some(most).filter(|most| *most < u64::MAX), next: 0, floats: 0 }
+    pub(super) fn new(most: u64, packet_floats: u32) -> Self {
+        let most = Some(most).filter(|most| *most < u64::MAX);
+        Self { most, next: 0, floats: 0, packet_floats: packet_floats.into(), has_roll: false }
     }
 
     /// Looks at the packets that have come since the last call, as far as none before them is missing. Whether
@@ -27,13 +32,16 @@ impl Length {
     pub(super) fn is_exceeded(&mut self, table: &ByIndex) -> bool {
         let Some(most) = self.most else { return false };
         while let Some(cell) = table.cell(self.next) {
-            self.floats += cell.floats().len() as u64 / 4;
+            let floats = cell.floats().len() as u64 / 4;
+            let is_first = self.floats == 0 && !self.has_roll;
+            self.has_roll |= is_first && !cell.last && floats < self.packet_floats;
+            self.floats += if is_first && self.has_roll { 0 } else { floats };
             if self.floats > most {
                 self.most = None;
                 return true;
             }
             if cell.last {
-                self.floats = 0;
+                (self.floats, self.has_roll) = (0, false);
             }
             self.next += 1;
         }
@@ -66,7 +74,7 @@ mod tests {
             packets in packets(), most in 1usize..16, order in any::<prop::sample::Index>(), slots in 1u32..70,
         ) {
             let mut table = ByIndex::new(slots, vec![1]);
-            let mut length = Length::new(most as u64);
+            let mut length = Length::new(most as u64, 1);
             let mut told = 0;
             let mut waiting: Vec<usize> = (0..packets.len()).collect();
             let mut seed = order.index(usize::MAX);
@@ -94,7 +102,7 @@ mod tests {
     #[test]
     fn without_a_limit_nothing_is_counted() {
         let mut table = ByIndex::new(4, vec![1]);
-        let mut length = Length::new(u64::MAX);
+        let mut length = Length::new(u64::MAX, 1);
         let piece = Piece {
             index: 0,
             member: 0,

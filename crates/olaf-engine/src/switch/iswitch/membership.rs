@@ -271,7 +271,7 @@ impl Switch {
             above: above.map(|(number, _)| number),
             group: members.iter().map(|member| member.peer).collect(),
             table,
-            length: Length::new(most_floats),
+            length: Length::new(most_floats, packet_floats),
             vectors: Vectors::default(),
             members,
             packet_floats,
@@ -381,6 +381,16 @@ impl Switch {
     /// The generation of a job ends, because of the worker of that rank. A lower switch asks the switch above
     /// where it ends: only the uppermost one knows which packets have results.
     pub(super) fn close(&mut self, now: Instant, id: JobId, reason: Reason, culprit: u32) {
+        self.close_because(now, id, (reason, culprit, 0));
+    }
+
+    /// The same. The worker that is the reason has said what it calls.
+    pub(super) fn close_because(
+        &mut self,
+        now: Instant,
+        id: JobId,
+        (reason, culprit, calls): (Reason, u32, u8),
+    ) {
         let has_above = self.out.above().is_some();
         let Some(current) = self.jobs.get_mut(&id).and_then(|job| job.current.as_mut()) else {
             return;
@@ -391,13 +401,13 @@ impl Switch {
         }
         if has_above {
             if current.halting.is_none() {
-                current.halting = Some((reason, culprit));
+                current.halting = Some((reason, culprit, calls));
                 self.halt_above(now, id);
             }
             return;
         }
         let index = current.table.first_incomplete();
-        self.close_at(now, id, End { index, reason, culprit });
+        self.close_at(now, id, End { index, reason, culprit, calls });
     }
 
     /// The generation of a job has no packet from `end.index` on.
@@ -448,5 +458,6 @@ impl Switch {
 
 /// What members hear of the end of that generation.
 pub(super) const fn halt_of(generation: u8, end: End) -> Halt {
-    Halt { generation, reason: end.reason, culprit: end.culprit, index: end.index }
+    let End { index, reason, culprit, calls } = end;
+    Halt { generation, reason, culprit, index, calls }
 }

@@ -174,10 +174,10 @@ impl Switch {
             Control::Join(join) => self.handle_join(now, from, &join),
             Control::Leave(leave) => self.handle_leave(now, from, &leave),
             Control::Reset { generation } => {
-                self.handle_end(now, from, generation, Action::Reset, (Reason::Renewed, ANY))
+                self.handle_end(now, from, generation, Action::Reset, (Reason::Renewed, ANY, 0))
             }
             Control::Halt(halt) => {
-                let why = (halt.reason, halt.culprit);
+                let why = (halt.reason, halt.culprit, halt.calls);
                 self.handle_end(now, from, halt.generation, Action::Halt, why)
             }
             Control::SetH { generation, h } => self.handle_set_h(now, from, generation, h),
@@ -195,7 +195,7 @@ impl Switch {
         from: Source,
         generation: u8,
         action: Action,
-        (reason, culprit): (Reason, u32),
+        (reason, culprit, calls): (Reason, u32, u8),
     ) -> Verdict {
         if action == Action::Reset && !self.seats.contains_key(&(from.peer, generation)) {
             // A Halt would be four times as long as the Reset that anybody can send.
@@ -215,10 +215,13 @@ impl Switch {
             (Sender::Switch, _) if names_others => (reason, ANY),
             (Sender::Switch, _) => (reason, culprit),
             (Sender::Worker, Action::Reset) => (reason, member.rank),
+            // It calls another operation than the others.
+            (Sender::Worker, _) if reason == Reason::Mismatch => (reason, member.rank),
             (Sender::Worker, _) => (Reason::Left, member.rank),
         };
         self.acknowledge(now, from.peer, generation, action, Outcome::Success, 0);
-        self.close(now, id, reason, culprit);
+        let calls = if reason == Reason::Mismatch { calls } else { 0 };
+        self.close_because(now, id, (reason, culprit, calls));
         if names_others { Verdict::Drop(DropReason::WrongSender) } else { Verdict::Absorb }
     }
 

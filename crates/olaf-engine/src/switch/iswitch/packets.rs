@@ -28,7 +28,7 @@ pub(super) fn hear<'a>(
 ) -> Result<(Here<'a>, u32), DropReason> {
     let Some(&(id, member)) = seats.get(&(peer, generation)) else {
         // It may be a member of an earlier life of this switch.
-        let halt = Halt { generation, reason: Reason::Unknown, culprit: ANY, index: 0 };
+        let halt = Halt { generation, reason: Reason::Unknown, culprit: ANY, index: 0, calls: 0 };
         out.tell(now, peer, Control::Halt(halt));
         return Err(DropReason::UnknownGeneration);
     };

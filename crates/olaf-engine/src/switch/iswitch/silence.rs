@@ -4,7 +4,7 @@ use super::Switch;
 use super::job::End;
 use crate::blocks::by_index::State;
 use crate::ids::JobId;
-use crate::sums::{Dead, Look, Patience, Step};
+use crate::sums::{Dead, Look, Step};
 use crate::time::Instant;
 use alloc::vec::Vec;
 use olaf_wire::iswitch::{ANY, Sender};
@@ -50,19 +50,17 @@ impl Switch {
         let first = current.table.first_incomplete();
         let is_open = current.table.cell(first).is_some_and(|cell| cell.state() == State::Open);
         let is_open = is_open || current.table.open() > 0 || current.table.is_blocked();
-        let patience = if is_open || !job.lobby.is_empty() {
-            self.patience
-        } else if self.out.above().is_some() {
-            // Workers at other switches may wait, and no message says so.
-            Patience::new(self.config.silence * 3)
-        } else {
+        // Workers at other switches may wait, and no message says so.
+        if !is_open && job.lobby.is_empty() && self.out.above().is_none() {
             return None;
-        };
+        }
         let members = current.members.iter().map(|member| {
             // A switch below has several workers: none of them is to blame.
             let culprit = if member.sender == Sender::Worker { member.rank } else { ANY };
             (culprit, member.presence())
         });
+        let is_asked_for = !job.lobby.is_empty();
+        let patience = if is_asked_for { self.patience.where_asked_for() } else { self.patience };
         patience.dead(now, members, true, |_| false)
     }
 
@@ -75,6 +73,6 @@ impl Switch {
         let is_silent = job.is_open() && job.upward.is_silent(now, self.patience);
         let Some(current) = job.current.as_ref().filter(|_| is_silent) else { return };
         let index = current.table.first_incomplete();
-        self.close_at(now, id, End { index, reason: Reason::SwitchSilent, culprit: ANY });
+        self.close_at(now, id, End { index, reason: Reason::SwitchSilent, culprit: ANY, calls: 0 });
     }
 }

@@ -45,8 +45,9 @@ impl Switch {
     /// Asks the switch above to end the generation.
     pub(super) fn halt_above(&mut self, now: Instant, id: JobId) {
         let Some(current) = self.jobs.get(&id).and_then(|job| job.current.as_ref()) else { return };
-        if let (Some(generation), Some((reason, culprit))) = (current.above, current.halting) {
-            let halt = Halt { generation, reason, culprit, index: 0 };
+        if let (Some(generation), Some((reason, culprit, calls))) = (current.above, current.halting)
+        {
+            let halt = Halt { generation, reason, culprit, index: 0, calls };
             self.out.tell_above(now, Message::Control(Control::Halt(halt)));
         }
     }
@@ -136,7 +137,8 @@ impl Switch {
                 let (id, own) = (here.id, here.current.table.first_incomplete());
                 // A switch that does not know the generation cannot say which results exist.
                 let index = if halt.reason == Reason::Unknown { own } else { halt.index };
-                self.close_at(now, id, End { index, reason: halt.reason, culprit: halt.culprit });
+                let Halt { reason, culprit, calls, .. } = *halt;
+                self.close_at(now, id, End { index, reason, culprit, calls });
                 Verdict::Absorb
             }
             Control::Join(_)
@@ -169,8 +171,8 @@ impl Switch {
             return self.begin(now, id, Some((ack.generation, admission)));
         }
         // A worker went away, or came, between the join and its answer.
-        let halt =
-            Halt { generation: ack.generation, reason: Reason::Left, culprit: ANY, index: 0 };
+        let (generation, reason) = (ack.generation, Reason::Left);
+        let halt = Halt { generation, reason, culprit: ANY, index: 0, calls: 0 };
         self.out.tell_above(now, Message::Control(Control::Halt(halt)));
     }
 }

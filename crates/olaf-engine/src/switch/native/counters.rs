@@ -111,7 +111,7 @@ impl Departed {
 pub(super) struct Account {
     pub(super) received: u64,
     pub(super) rejected: u64,
-    /// Updates whose norm, weight or reward was clipped, and when that was last told.
+    /// Updates that were clipped, and when that was last told.
     pub(super) clipped: u64,
     pub(super) told_of_clipped: Option<Instant>,
 }
@@ -145,6 +145,8 @@ pub struct ClippedCounts {
     pub weight: u64,
     /// The reward.
     pub reward: u64,
+    /// What an address moved the model by in a while.
+    pub movement: u64,
 }
 
 impl ClippedCounts {
@@ -153,6 +155,7 @@ impl ClippedCounts {
         self.norm += u64::from(clipped.norm);
         self.weight += u64::from(clipped.weight);
         self.reward += u64::from(clipped.reward);
+        self.movement += u64::from(clipped.movement);
     }
 }
 

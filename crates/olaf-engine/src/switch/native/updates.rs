@@ -75,14 +75,15 @@ impl Switch {
 
         let mut measured = Measured {
             voter,
-            segment: update.segment,
+            segment: (update.segment, update.segments),
+            is_direct: matches!(receiver, Receiver::Worker(_)),
             contributors,
             weight: update.weight,
             reward: update.reward,
         };
         let (limits, up) = (&self.config.limits, &mut self.ports.up);
         // Where the update will probably merge, one pass adds its lanes and measures them.
-        let measures = !limits.clip_norm.is_off();
+        let measures = limits.measure_norms();
         let ready = if measures { up.prepare(arrival, &mut hints.link) } else { None };
         let length = || ready.as_ref().map_or_else(|| lanes::length(arrival.lanes), Ready::length);
         // A switch has no model: where nobody else has sent anything, it cannot tell what is usual.

@@ -15,7 +15,7 @@ use olaf_wire::reduce::{ALL, Address, Closed, Reason, ReducePacket};
 
 /// The end of a generation because of that worker; the caller says why and where.
 pub(super) fn culprit_is(rank: Option<u32>, at: Instant) -> End {
-    End { operation: 0, culprit: rank.unwrap_or(ALL), reason: Reason::Refused, at }
+    End { operation: 0, culprit: rank.unwrap_or(ALL), reason: Reason::Refused, at, clash: None }
 }
 
 impl Switch {
@@ -66,7 +66,7 @@ impl Switch {
             Ok(closed) => closed,
             Err(refusal) => return Verdict::Drop(DropReason::Malformed(refusal)),
         };
-        let Closed { address, operation, culprit, reason } = closed;
+        let Closed { address, operation, culprit, reason, clash } = closed;
         let generation = match hear(self.jobs.get_mut(&address.job), now, from, &address) {
             Ok(generation) => generation,
             Err(why) => return self.handle_unheard(now, from, &address, why),
@@ -88,7 +88,7 @@ impl Switch {
             now,
             address.job,
             address.generation,
-            End { operation, culprit, reason, at: now },
+            End { operation, culprit, reason, at: now, clash },
         );
         Verdict::Absorb
     }
@@ -105,7 +105,7 @@ impl Switch {
     ) -> Verdict {
         if why == DropReason::UnknownGeneration {
             let (address, reason) = (*address, Reason::Unknown);
-            let closed = Closed { address, operation: 0, culprit: ALL, reason };
+            let closed = Closed { address, operation: 0, culprit: ALL, reason, clash: None };
             self.out.tell(now, from.peer, Message::Closed(closed));
         }
         Verdict::Drop(why)

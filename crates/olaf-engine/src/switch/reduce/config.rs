@@ -12,14 +12,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Config {
-    /// Bytes of the tables of all jobs. Each job gets `memory_bytes` / `jobs`. 256 MiB.
+    /// Bytes of the tables of all jobs. Each job gets `memory_bytes` / `jobs`, 32 MiB by
+    /// default, while it runs. 1 GiB.
     pub memory_bytes: u64,
-    /// Most jobs at once. 8.
+    /// Most jobs at once. A group of torch beside the world is one, too. 32.
     pub jobs: u32,
     /// Most slots of a job. Its share of the memory may allow fewer. 8,192.
     pub slots: u32,
     /// A worker that is not heard for this time, in milliseconds, while others wait for it, is dead.
-    /// [`SILENCE`]: 1.5 s, three heartbeats.
+    /// [`SILENCE`]: 5 s.
     #[serde(rename = "silence_ms", with = "ms")]
     pub silence: Duration,
     /// A block that is incomplete for this time, in milliseconds, ends without the missing workers,
@@ -63,8 +64,8 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            memory_bytes: 256 << 20,
-            jobs: 8,
+            memory_bytes: 1 << 30,
+            jobs: 32,
             slots: 8192,
             silence: SILENCE,
             deadline: None,

@@ -7,13 +7,13 @@ use crate::drop::DropReason;
 use crate::engine::Source;
 use crate::ids::{JobId, PeerId, Session};
 use crate::party::{Draws, Moved};
-use crate::sums::{Dead, Patience, Presence};
+use crate::sums::{Dead, Dispute, Patience, Presence};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
-use olaf_wire::reduce::{Address, Blocks, Closed, Operator, RankSet, Reason};
+use olaf_wire::reduce::{Address, Blocks, Called, Clash, Closed, Operator, RankSet, Reason};
 
 /// A worker in a generation.
 #[derive(Debug)]
@@ -48,6 +48,8 @@ pub(super) struct End {
     pub(super) culprit: u32,
     pub(super) reason: Reason,
     pub(super) at: Instant,
+    /// What the culprit and the others call, where they differ.
+    pub(super) clash: Option<Clash>,
 }
 
 /// What a lower switch is in the generation above.
@@ -99,6 +101,10 @@ pub(super) struct Generation {
     /// Members whose pieces were refused because a lane was no finite number, by block. The block goes
     /// without them.
     refused: BTreeMap<u32, RankSet>,
+    /// The first operation that the members call differently.
+    pub(super) dispute: Option<(u32, Dispute<Called>)>,
+    /// What members say of operations that no piece has come of: by operation, and by rank.
+    pub(super) awaited: BTreeMap<u32, BTreeMap<u32, Called>>,
     /// None at the uppermost switch.
     pub(super) above: Option<Above>,
 }
@@ -153,6 +159,8 @@ impl Generation {
             occupied: BTreeMap::new(),
             asked_in_vain: None,
             refused: BTreeMap::new(),
+            dispute: None,
+            awaited: BTreeMap::new(),
             above,
         };
         generation.regroup();
@@ -287,8 +295,8 @@ impl Generation {
 
     /// What a member hears of the end.
     pub(super) fn closed(&self, address: Address) -> Option<Closed> {
-        let End { operation, culprit, reason, .. } = self.end?;
-        Some(Closed { address, operation, culprit, reason })
+        let End { operation, culprit, reason, clash, .. } = self.end?;
+        Some(Closed { address, operation, culprit, reason, clash })
     }
 
     /// The operation of the first incomplete block.

@@ -417,7 +417,8 @@ impl Switch {
         if verdict != Verdict::Drop(DropReason::WrongSender) {
             // Also where nobody of that name is here: then this is a repetition, and the answer to the first was lost.
             let Leave { address, operation } = leave;
-            let closed = Closed { address, operation, culprit: address.rank, reason: Reason::Left };
+            let (culprit, reason) = (address.rank, Reason::Left);
+            let closed = Closed { address, operation, culprit, reason, clash: None };
             self.out.tell(now, from.peer, Message::Closed(closed));
         }
         verdict

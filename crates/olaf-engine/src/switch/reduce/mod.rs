@@ -5,6 +5,7 @@
 //! ([`Pool`](crate::blocks::Pool)). This module decides who is in a generation, which
 //! messages follow from a piece, and when a generation ends.
 
+mod calls;
 mod closing;
 mod config;
 mod counters;

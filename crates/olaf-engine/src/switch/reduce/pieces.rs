@@ -49,8 +49,11 @@ impl Switch {
             Err(Misfit::Impossible) => {
                 return Verdict::Drop(DropReason::Malformed(Refusal::BadField("lanes")));
             }
-            Err(Misfit::Mismatch) => return self.handle_mismatch(now, &piece),
+            Err(Misfit::Mismatch) => return self.handle_mismatch(now, &piece, false),
         };
+        if generation.is_disputed(&piece) {
+            return self.handle_mismatch(now, &piece, true);
+        }
         if shape.lanes > generation.most_lanes {
             self.end_because_of(now, &piece, Reason::Refused);
             return Verdict::Drop(DropReason::TooManyParameters);
@@ -95,7 +98,7 @@ impl Switch {
     fn handle_refused(&mut self, now: Instant, piece: &Piece, reason: TableReason) -> Verdict {
         let address = &piece.address;
         match reason {
-            TableReason::Mismatch => return self.handle_mismatch(now, piece),
+            TableReason::Mismatch => return self.handle_mismatch(now, piece, false),
             TableReason::NonFinite => {
                 self.refuse_non_finite(now, piece);
                 self.plan(address.job);
@@ -134,14 +137,8 @@ impl Switch {
         }
     }
 
-    /// The sender reduces something else than the others under the same number.
-    fn handle_mismatch(&mut self, now: Instant, piece: &Piece) -> Verdict {
-        self.end_because_of(now, piece, Reason::Mismatch);
-        Verdict::Drop(DropReason::Mismatch)
-    }
-
     /// The generation ends with the operation of a piece, and its sender is named.
-    fn end_because_of(&mut self, now: Instant, piece: &Piece, reason: Reason) {
+    pub(super) fn end_because_of(&mut self, now: Instant, piece: &Piece, reason: Reason) {
         let address = piece.address;
         let generation = self.jobs.get(&address.job).and_then(|job| job.known(address.generation));
         let culprit = generation.map(|generation| generation.name(address.rank));
@@ -166,6 +163,7 @@ impl Switch {
             Err(why) => return self.handle_unheard(now, from, &address, why),
         };
         self.counters.asks += 1;
+        let is_disputed = generation.hears_of(now, address.rank, ask.awaits);
         if ask.holds > generation.shapes.next().1 {
             return Verdict::Drop(DropReason::Malformed(Refusal::BadField("holds")));
         }
@@ -194,7 +192,7 @@ impl Switch {
         if wanted.mask != 0 || !results {
             want(&mut self.out, now, generation, address.rank, wanted, ask.sent_at_us);
         }
-        ask_above(&mut self.out, now, generation, missing, ask.sent_at_us);
+        ask_above(&mut self.out, now, generation, missing, ask.sent_at_us, ask.awaits);
         if !results && missing.mask != 0 {
             generation.asked_in_vain = Some(now);
         }
@@ -204,6 +202,9 @@ impl Switch {
             self.out.tell(now, from.peer, Message::Closed(closed));
         }
         free_cells(&mut self.out, now, generation);
+        if is_disputed {
+            self.name_the_odd(now, address.job, address.generation);
+        }
         if is_too_often { Verdict::Drop(DropReason::TooOften) } else { Verdict::Absorb }
     }
 
@@ -240,6 +241,9 @@ fn follow(
     if matches!(met, Met::Opened | Met::Complete) {
         let held = generation.pool.min_holds();
         generation.shapes.note(piece.block.operation, shape, held);
+        if !generation.awaited.is_empty() {
+            generation.awaited = generation.awaited.split_off(&piece.block.operation);
+        }
     }
     match met {
         Met::Opened | Met::Added => {
@@ -250,11 +254,26 @@ fn follow(
         Met::Complete => settle(out, now, generation, block, piece.sent_at_us),
         Met::Late | Met::Repeated => {
             send_result(out, now, generation, block, Some(rank), piece.sent_at_us);
+            ask_for_result(out, now, generation, block, piece.sent_at_us);
         }
         Met::Occupied => generation.note_occupied(rank, block),
         Met::Held | Met::Refused(_) => {}
     }
     free_cells(out, now, generation);
+}
+
+/// A worker that repeats its piece misses the result, and asks in no other way (`recovery = "timer"`): where the result
+/// is not here, the sum or the result was lost between this switch and the one above.
+fn ask_for_result(
+    out: &mut Outbox,
+    now: Instant,
+    generation: &mut Generation,
+    block: u32,
+    sent_at_us: u32,
+) {
+    if generation.pool.cell(block).is_none_or(|cell| cell.state() != State::Final) {
+        ask_above(out, now, generation, Blocks { first: block, mask: 1 }, sent_at_us, None);
+    }
 }
 
 /// Tells of a lane that is no finite number: once for each worker's operation, and not for an older one.

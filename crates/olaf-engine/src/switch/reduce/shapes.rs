@@ -4,7 +4,8 @@
 //! a later piece that contradicts it comes from a program that reduces something else.
 
 use alloc::collections::BTreeMap;
-use olaf_wire::reduce::{Block, LaneType, Operator};
+use olaf_wire::Call;
+use olaf_wire::reduce::{Block, Called, LaneType, Operator};
 
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,7 @@ pub(super) struct Shape {
     pub(super) lanes: u64,
     lane_type: LaneType,
     operator: Operator,
+    call: Call,
 }
 
 /// Why a piece does not fit.
@@ -80,6 +82,7 @@ impl Shapes {
             lanes: block.lanes_of_operation,
             lane_type: block.lane_type,
             operator: block.operator,
+            call: block.call,
         };
         (left > 0 && lanes as u64 == left.min(in_block)).then_some(shape)
     }
@@ -109,7 +112,24 @@ impl Shapes {
             lanes_of_operation: shape.lanes,
             lane_type: shape.lane_type,
             operator: shape.operator,
+            call: shape.call,
         })
+    }
+
+    /// What the workers call the operation, where a block of it has opened.
+    pub(super) fn called(&self, operation: u32) -> Option<Called> {
+        let Shape { lanes, lane_type, operator, call, .. } = *self.known.get(&operation)?;
+        Some(Called { call, lane_type, operator, lanes })
+    }
+
+    /// The blocks of an operation, where one of them has opened.
+    pub(super) fn blocks(&self, operation: u32) -> core::ops::Range<u32> {
+        self.known.get(&operation).map_or(0..0, |shape| shape.first..shape.end)
+    }
+
+    /// The first operation that may still be in the table.
+    pub(super) const fn over(&self) -> u32 {
+        self.over
     }
 
     /// The operation that has the block.
@@ -146,6 +166,7 @@ mod tests {
             lanes_of_operation: lanes,
             lane_type: LaneType::F32,
             operator: Operator::Sum,
+            call: Call::default(),
         }
     }
 
@@ -161,6 +182,9 @@ mod tests {
         assert_eq!(shapes.of(&block(0, 0, 0, 41), 16), Err(Misfit::Mismatch));
         let other = Block { operator: Operator::Max, ..block(0, 0, 0, 40) };
         assert_eq!(shapes.of(&other, 16), Err(Misfit::Mismatch));
+        let mean = Block { call: Call::from_bits(1 << 13), ..block(0, 0, 0, 40) };
+        assert_eq!(shapes.of(&mean, 16), Err(Misfit::Mismatch), "others call a sum");
+        assert_eq!(shapes.called(0), Some(block(0, 0, 0, 40).called()));
         assert_eq!(shapes.block(2), Some(block(0, 0, 2, 40)));
         assert_eq!((shapes.block(3), shapes.next()), (None, (1, 3)));
     }

@@ -20,8 +20,8 @@ use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use olaf_wire::reduce::{
-    ALL, Address, Ask, BlockResult, Blocks, Closed, Join, Kind, Operator, Reason, ReducePacket,
-    Want, Welcome, WelcomeCode, datagram_len,
+    ALL, Address, Ask, BlockResult, Blocks, Called, Closed, Join, Kind, Operator, Reason,
+    ReducePacket, Want, Welcome, WelcomeCode, datagram_len,
 };
 
 impl Switch {
@@ -137,12 +137,12 @@ impl Switch {
         number: u32,
         packet: &ReducePacket<'_>,
     ) -> Result<Verdict, olaf_wire::Refusal> {
-        let Closed { operation, culprit, reason, .. } = Closed::parse(packet)?;
+        let Closed { operation, culprit, reason, clash, .. } = Closed::parse(packet)?;
         let known = self.jobs.get_mut(&job).and_then(|job| job.generation(number));
         if let Some(above) = known.and_then(|generation| generation.above.as_mut()) {
             above.is_closed = true;
         }
-        self.close(now, job, number, End { operation, culprit, reason, at: now });
+        self.close(now, job, number, End { operation, culprit, reason, at: now, clash });
         Ok(Verdict::Absorb)
     }
 
@@ -206,7 +206,8 @@ impl Switch {
     fn refuse_welcome(&mut self, now: Instant, welcome: &Welcome) {
         let End { culprit, .. } = culprit_is(None, now);
         let address = welcome.address;
-        let closed = Closed { address, operation: 0, culprit, reason: Reason::Joined };
+        let reason = Reason::Joined;
+        let closed = Closed { address, operation: 0, culprit, reason, clash: None };
         self.out.tell_above(now, Message::Closed(closed));
     }
 
@@ -344,10 +345,12 @@ pub(super) fn ask_above(
     generation: &mut Generation,
     mut blocks: Blocks,
     sent_at_us: u32,
+    awaits: Option<(u32, Called)>,
 ) {
     let holds = generation.pool.min_holds();
     let operation = generation.shapes.next().0;
     let job = generation.job;
+    let awaits = awaits.filter(|(awaited, called)| generation.agrees(*awaited, called));
     let Some(above) = &mut generation.above else { return };
     for block in blocks.iter() {
         let last = above.asked.get(&block);
@@ -363,7 +366,8 @@ pub(super) fn ask_above(
     above.acknowledged = holds;
     let address = above_address(job, above);
     let operation = operation.saturating_sub(1);
-    out.tell_above(now, Message::Ask(Ask { address, operation, blocks, holds, sent_at_us }));
+    let ask = Ask { address, operation, blocks, holds, sent_at_us, awaits };
+    out.tell_above(now, Message::Ask(ask));
 }
 
 /// Tells the switch above which results all members hold: a heartbeat too.
@@ -374,6 +378,6 @@ pub(super) fn acknowledge(out: &mut Outbox, now: Instant, generation: &mut Gener
     let Some(above) = &mut generation.above else { return };
     above.acknowledged = holds;
     let (address, blocks) = (above_address(job, above), Blocks::default());
-    let ask = Ask { address, operation, blocks, holds, sent_at_us: 0 };
+    let ask = Ask { address, operation, blocks, holds, sent_at_us: 0, awaits: None };
     out.tell_above(now, Message::Ask(ask));
 }

@@ -43,7 +43,7 @@ pub struct Config {
     #[serde(rename = "permanent_after_ms", with = "ms")]
     pub permanent_after: Duration,
     /// A worker that is not heard for this time, in milliseconds, while a block without a time-out
-    /// waits for it, is dead. [`SILENCE`]: 1.5 s, three heartbeats.
+    /// waits for it, is dead. [`SILENCE`]: 5 s.
     #[serde(rename = "silence_ms", with = "ms")]
     pub silence: Duration,
     /// Rate of the link towards the switch above, bits of UDP payload per second. Off: the system's

@@ -1,5 +1,6 @@
 //! A job at the switch: the workers that wait, and the term that they are in.
 
+use super::calls::Disputed;
 use crate::ids::{PeerId, Session};
 use crate::party::Draws;
 use crate::sums::{self, Held, Lobby, Owner, Patience, Presence, Upward};
@@ -64,6 +65,8 @@ pub(super) struct Term {
     pub(super) visits: u16,
     pub(super) members: BTreeMap<u8, Member>,
     pub(super) everyone: Arc<[PeerId]>,
+    /// A block of which members say different things.
+    pub(super) disputed: Option<Disputed>,
     /// How it ended.
     pub(super) closed: Option<Closed>,
     /// Of a lower switch: its place in the term above.

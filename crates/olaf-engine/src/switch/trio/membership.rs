@@ -12,13 +12,13 @@ use crate::engine::{Receivers, Source, Verdict};
 use crate::event::SumEvent;
 use crate::ids::{JobId, Session};
 use crate::party::Draws;
-use crate::sums::{Dead, Entry, Evicted, Fit, Knock, Look, Step, contributors};
+use crate::sums::{Dead, Entry, Evicted, Fit, Knock, Look, Presence, Step, contributors};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use olaf_wire::Refusal;
 use olaf_wire::reduce::{Reason, WelcomeCode};
 use olaf_wire::trio::{ANY, Closed, Hello, Leave, Straggling, TrioPacket, Welcome};
+use olaf_wire::{Refusal, Sides};
 
 /// Generations between two terms. A worker sends blocks of at most half as many at once: no piece of
 /// the term before fits the next one.
@@ -267,6 +267,7 @@ impl Switch {
             visits,
             members,
             everyone,
+            disputed: None,
             closed: None,
             above,
         };
@@ -327,6 +328,18 @@ impl Switch {
     /// Ends a term. A lower switch asks the switch above to end it: only the uppermost knows which
     /// generations are finished.
     pub(super) fn close(&mut self, now: Instant, id: u8, reason: Reason, culprit: Option<u8>) {
+        self.close_between(now, id, reason, culprit, Sides::default());
+    }
+
+    /// The same. It is known what the culprit and the others call.
+    pub(super) fn close_between(
+        &mut self,
+        now: Instant,
+        id: u8,
+        reason: Reason,
+        culprit: Option<u8>,
+        sides: Sides,
+    ) {
         let session = self.jobs.get(&id).map(|job| job.upward.session);
         let Some(term) = self.jobs.get_mut(&id).and_then(Job::open_term) else { return };
         if let Some(above) = &mut term.above {
@@ -341,7 +354,8 @@ impl Switch {
         }
         let (generation, mask) = self.records.finished(id).unwrap_or_default();
         let culprit = culprit.unwrap_or(ANY);
-        let closed = Closed { job: id, term: term.number, culprit, generation, mask, reason };
+        let term = term.number;
+        let closed = Closed { job: id, term, culprit, generation, mask, reason, sides };
         self.end(now, &closed);
     }
 
@@ -442,7 +456,8 @@ impl Switch {
         let numbered = term.members.keys().copied().map(Some).zip(members());
         let dead = self.patience.dead(now, numbered, false, lacks);
         // Workers at other switches may wait, and no message says so.
-        let is_over_here = term.above.is_some() && self.patience.is_deserted(now, members());
+        let is_over = |one: Presence| one.has_left || self.patience.is_overdue(now, one.heard);
+        let is_over_here = term.above.is_some() && members().all(is_over);
         dead.or_else(|| is_over_here.then_some(Dead { rank: None, reason: Reason::Dead }))
     }
 }

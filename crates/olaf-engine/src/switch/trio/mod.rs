@@ -11,6 +11,7 @@
 //! | `stragglers` | what the two kinds of timers do |
 //! | `upward` | a lower switch's side towards the switch above |
 
+mod calls;
 mod config;
 mod job;
 mod membership;
@@ -143,6 +144,7 @@ impl Switch {
             source,
             sources: record.sources().max(1),
             generation: key.generation,
+            call: record.call,
         };
         let start = block.emit_header(record.sum().len(), buf);
         let end = start + record.sum().len() * 4;

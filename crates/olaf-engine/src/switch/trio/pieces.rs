@@ -10,9 +10,9 @@ use crate::engine::{Receivers, Source, Verdict};
 use crate::party::Moved;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
-use olaf_wire::Refusal;
 use olaf_wire::reduce::Reason;
 use olaf_wire::trio::{ANY, Ask, Block, Closed, Gone, Straggling, TrioPacket, Want, datagram_len};
+use olaf_wire::{Refusal, Sides};
 
 impl Switch {
     /// A worker's piece of a block, or a lower switch's sum.
@@ -42,9 +42,12 @@ impl Switch {
             degraded: block.degraded,
             aged: block.aged,
             is_final: block.is_final,
+            call: block.call,
             gradients: packet.gradients(),
         };
         let met = self.records.meet(now, &piece);
+        let says = ((packet.gradients().len() / 4, block.is_final), block.call);
+        let is_disputed = term.disputed.is_some() && met == Met::Added;
         match met {
             Met::Opened | Met::Added | Met::Complete => {
                 if met == Met::Complete && !is_excused {
@@ -66,10 +69,13 @@ impl Switch {
             }
             Met::Refused(reason) => {
                 if matches!(reason, Refused::Mismatch | Refused::WrongSize) {
-                    self.close(now, key.job, Reason::Mismatch, Some(block.source));
+                    self.handle_mismatch(now, key, block.source, says);
                 }
                 return Ok(Verdict::Drop(DropReason::Record(reason)));
             }
+        }
+        if is_disputed {
+            self.handle_mismatch(now, key, block.source, says);
         }
         Ok(Verdict::Absorb)
     }
@@ -134,7 +140,8 @@ impl Switch {
             // The switch was restarted, or began another term.
             let (job, term, generation) = (ask.job, ask.term, ask.held_generation);
             let reason = Reason::Unknown;
-            let closed = Closed { job, term, culprit: ANY, generation, mask: 0, reason };
+            let sides = Sides::default();
+            let closed = Closed { job, term, culprit: ANY, generation, mask: 0, reason, sides };
             self.out.tell(now, from.peer, Message::Closed(closed));
             return Ok(Verdict::Drop(DropReason::UnknownGeneration));
         };
@@ -188,6 +195,7 @@ impl Switch {
             sent_at_us: ask.sent_at_us,
         };
         self.out.tell(now, from.peer, Message::Want(want));
+        self.name_the_odd(now, ask.job);
         Ok(if is_too_often { Verdict::Drop(DropReason::TooOften) } else { Verdict::Absorb })
     }
 

@@ -14,12 +14,12 @@ use crate::engine::{Receivers, Source, Verdict};
 use crate::sums::REPEAT;
 use crate::time::Instant;
 use alloc::vec::Vec;
-use olaf_wire::Refusal;
 use olaf_wire::reduce::{Reason, WelcomeCode};
 use olaf_wire::trio::{
     ANY, Ask, Block, Closed, Gone, Hello, Kind, Leave, Straggler, TrioPacket, Want, Welcome,
     datagram_len,
 };
+use olaf_wire::{Refusal, Sides};
 
 /// The switch remembers for this many sums when it sent them again.
 const MOST_AGAIN: usize = 4096;
@@ -121,6 +121,7 @@ impl Switch {
             degraded: block.degraded,
             aged: block.aged,
             is_final: block.is_final,
+            call: block.call,
             gradients: packet.gradients(),
         };
         if self.records.fulfil(now, &result) {
@@ -279,8 +280,8 @@ impl Switch {
             if is_silent {
                 let (generation, mask) = self.records.finished(id).unwrap_or((first, 0));
                 let (culprit, reason) = (ANY, Reason::SwitchSilent);
-                let term = number;
-                self.end(now, &Closed { job: id, term, culprit, generation, mask, reason });
+                let (job, term, sides) = (id, number, Sides::default());
+                self.end(now, &Closed { job, term, culprit, generation, mask, reason, sides });
             } else if let Some(leave) = leaves {
                 self.out.tell_above(now, Message::Leave(leave));
             } else {

@@ -1,6 +1,7 @@
 //! The ends of ATP (`docs/design/031-atp.md`): workers, and the parameter servers that complete what
 //! switches could not.
 
+mod allocation;
 mod factors;
 mod fixed;
 mod indices;
@@ -12,7 +13,7 @@ mod window;
 mod worker;
 
 pub use fixed::{SCALE, bound};
-pub use options::{Factor, Options, Overflow};
+pub use options::{Allocation, Congestion, Factor, Options, Overflow};
 pub use seats::{Path, Seat, Seating};
 pub use server::{AtpServer, ServerConfig, ServerStatistics};
 pub use topology::{Topology, TopologyError};

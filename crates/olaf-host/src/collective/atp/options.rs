@@ -33,6 +33,44 @@ impl Named for Factor {
         &[("fixed", Self::Fixed), ("dynamic", Self::Dynamic)];
 }
 
+/// Which aggregator a fragment asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allocation {
+    /// A window of fragments has an index each: ours (`indices.rs`).
+    Window,
+    /// `HASH(job, sequence) % N`. After a collision another index takes the place of one (ATP §3.5, §3.6).
+    Hashed,
+    /// `sequence % N`: the comparison of ATP §5.4.2.
+    Linear,
+    /// The job has a part of the aggregators to itself, as in the SwitchML of ATP §5.4.
+    Static,
+}
+
+impl Named for Allocation {
+    const NAMES: &'static [(&'static str, Self)] = &[
+        ("window", Self::Window),
+        ("hashed", Self::Hashed),
+        ("linear", Self::Linear),
+        ("static", Self::Static),
+    ];
+}
+
+/// What the window follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Congestion {
+    /// ECN marks halve it; a loss takes away the queue that the round trip shows: ours (`window.rs`).
+    Queue,
+    /// ECN marks and losses halve it (ATP §3.7).
+    Halve,
+    /// Nothing: it always has `most_packets` (ATP §5.2.3, §5.5).
+    Off,
+}
+
+impl Named for Congestion {
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("queue", Self::Queue), ("halve", Self::Halve), ("off", Self::Off)];
+}
+
 /// The set-up of a worker, as serde reads and writes it: a flat table.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
@@ -59,6 +97,18 @@ pub struct Options {
     /// With `dynamic` the job's factor is that of the first window. The same at all workers.
     #[serde(with = "named")]
     pub factor: Factor,
+    /// Which aggregator a fragment asks for. `window`, our choice; `hashed` is the paper's. The same at all
+    /// workers.
+    #[serde(with = "named")]
+    pub allocation: Allocation,
+    /// With `static`: parts of equal size into which the aggregators are divided. The job has one of them, and at
+    /// most as many packets on their way as its part has aggregators. 1.
+    pub parts: u16,
+    /// With `static`: the part of this job, counted from 0. 0.
+    pub part: u16,
+    /// What the window follows. `queue`, our choice; `halve` is the paper's; `off`: it always has `most_packets`.
+    #[serde(with = "named")]
+    pub congestion: Congestion,
 }
 
 impl Default for Options {
@@ -72,6 +122,10 @@ impl Default for Options {
             time_out: Duration::from_millis(5),
             overflow: Overflow::Reactive,
             factor: Factor::Fixed,
+            allocation: Allocation::Window,
+            parts: 1,
+            part: 0,
+            congestion: Congestion::Queue,
         }
     }
 }
@@ -89,6 +143,13 @@ impl Options {
         ConfigError::unless_positive("first_packets", self.first_packets > 0)?;
         ConfigError::unless_positive("most_packets", self.most_packets > 0)?;
         ConfigError::unless_positive("time_out_ms", self.time_out > Duration::ZERO)?;
+        ConfigError::unless_positive("parts", self.parts > 0)?;
+        if self.part >= self.parts {
+            return Err(ConfigError { key: "part", allowed: "must be below `parts`" });
+        }
+        if self.parts > 1 && self.allocation != Allocation::Static {
+            return Err(ConfigError { key: "parts", allowed: "is for allocation = \"static\"" });
+        }
         Ok(self)
     }
 }

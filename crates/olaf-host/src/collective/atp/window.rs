@@ -1,5 +1,6 @@
 //! The congestion window of a worker (ATP §3.7).
 
+use super::options::Congestion;
 use core::time::Duration;
 use olaf_engine::Instant;
 
@@ -24,11 +25,13 @@ const QUEUE: Duration = Duration::from_micros(100);
 /// sixteenth of a line of 1 Gbit/s with a round trip of 1 ms, because all workers feel the losses of
 /// each. Here a loss takes away the queue that the round trip shows, at most half the window. Where
 /// there is no queue, a loss is noise of the path, unless a quarter of the window is lost.
+/// [`Congestion::Halve`] is the paper's rule.
 #[derive(Clone, Debug)]
 pub struct AtpWindow {
     window: f64,
     threshold: f64,
     most: f64,
+    congestion: Congestion,
     /// Packets of an MTU.
     step: f64,
     in_flight: u32,
@@ -52,6 +55,7 @@ impl AtpWindow {
             window: f64::from(first.max(1)).min(most),
             threshold: f64::from(threshold),
             most,
+            congestion: Congestion::Queue,
             step: f64::from((MTU / (datagram_bytes + HEADERS)).max(1)),
             in_flight: 0,
             smoothed: None,
@@ -61,6 +65,16 @@ impl AtpWindow {
             round_ends: Instant(0),
             reacted_until: Instant(0),
         }
+    }
+
+    /// The same, which follows another rule.
+    #[must_use]
+    pub fn following(mut self, congestion: Congestion) -> Self {
+        self.congestion = congestion;
+        if congestion == Congestion::Off {
+            self.window = self.most;
+        }
+        self
     }
 
     fn shrink(&mut self, now: Instant, by: f64) {
@@ -128,6 +142,9 @@ impl AtpWindow {
         if let Some(sample) = round_trip {
             self.measure(now, sample);
         }
+        if self.congestion == Congestion::Off {
+            return;
+        }
         if ecn {
             self.shrink(now, 0.5);
         } else {
@@ -138,6 +155,11 @@ impl AtpWindow {
 
     /// Three parameter packets out of order. A time-out is none: it may be a slow worker's fault.
     pub fn on_loss(&mut self, now: Instant) {
+        match self.congestion {
+            Congestion::Queue => {}
+            Congestion::Halve => return self.shrink(now, 0.5),
+            Congestion::Off => return,
+        }
         self.begin_round(now);
         self.lost += 1;
         let (least, share) = CONGESTION;
@@ -229,6 +251,21 @@ mod tests {
         window.on_answer(at(1), Some(MS), false);
         (0..51).for_each(|_| window.on_loss(at(5)));
         assert_eq!(window.packets(), 102);
+    }
+
+    #[test]
+    fn as_the_paper_has_it_a_loss_halves_it_and_without_control_nothing_does() {
+        let mut halves = window().following(Congestion::Halve);
+        halves.on_answer(at(1), Some(MS), false);
+        halves.on_loss(at(1));
+        halves.on_loss(at(1));
+        assert_eq!(halves.packets(), 102, "once in a round trip");
+        let mut fixed = window().following(Congestion::Off);
+        for ms in 1..100 {
+            fixed.on_answer(at(ms), Some(MS), true);
+            fixed.on_loss(at(ms));
+        }
+        assert_eq!(fixed.packets(), 8192);
     }
 
     #[test]

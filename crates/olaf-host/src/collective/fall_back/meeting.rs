@@ -6,7 +6,7 @@
 //!
 //! All of this needs two small operations alone: the smallest of some integers, and a broadcast.
 
-use super::super::{Operation, Reduction, Sum};
+use super::super::{Label, Operation, Reduction, Sum};
 use super::NoWay;
 use super::kept::{End, Kept, Kind, Outcome, words};
 use alloc::boxed::Box;
@@ -240,7 +240,8 @@ impl Meeting {
     fn copy(&self, words: Vec<u8>) -> Operation {
         let reduction = Reduction::Broadcast { root: self.current().1 };
         let buffer = Box::new(words);
-        Operation { lane_type: LaneType::I64, reduction, buffer, accepts_partial: false }
+        let label = Label::default();
+        Operation { lane_type: LaneType::I64, reduction, buffer, accepts_partial: false, label }
     }
 }
 
@@ -251,6 +252,7 @@ fn smallest(numbers: &[i64]) -> Operation {
         reduction: Reduction::Min,
         buffer: Box::new(integers(numbers)),
         accepts_partial: false,
+        label: Label::default(),
     }
 }
 

@@ -25,7 +25,7 @@ use olaf_engine::report::Report;
 use olaf_engine::{
     Engine, Event, Instant, JobId, PeerId, PortId, Source, Transmit, Verdict, Why, WorkerEvent,
 };
-use olaf_wire::reduce::{Reason, WelcomeCode};
+use olaf_wire::reduce::{Clash, Reason, WelcomeCode};
 use operations::Open;
 
 /// A worker that leaves waits at most this long for the others to have all results.
@@ -300,6 +300,10 @@ impl Collective for FallBack {
 
     fn other_version(&self) -> Option<u8> {
         self.present().other_version()
+    }
+
+    fn clash(&self) -> Option<Clash> {
+        self.present().clash()
     }
 
     fn begin(

@@ -1,8 +1,7 @@
 //! Operations: their numbers, the lanes that are saved for a second beginning, and how each one ends, once.
 
-use super::super::reduce::refusal;
 use super::super::{
-    Buffer, Collective, Done, Failure, Operation, OperationId, Reducer, Reduction, Sum,
+    Buffer, Collective, Done, Failure, Label, Operation, OperationId, Reducer, Reduction, Sum,
 };
 use super::kept::{End, Kind, Outcome, copy_into};
 use super::meeting::Standing;
@@ -22,6 +21,7 @@ const FAREWELL_LANES: usize = 13;
 pub(super) struct Open {
     kind: Kind,
     accepts_partial: bool,
+    label: Label,
     began: Instant,
     /// The program's memory, while the operation is at no switch.
     buffer: Option<Box<dyn Buffer>>,
@@ -34,11 +34,12 @@ pub(super) struct Open {
 
 impl Open {
     fn new(now: Instant, operation: &Operation) -> Self {
-        let &Operation { lane_type, reduction, accepts_partial, ref buffer } = operation;
+        let &Operation { lane_type, reduction, accepts_partial, label, ref buffer } = operation;
         let kind = Kind { lane_type, reduction, bytes: buffer.bytes().len() };
         Self {
             kind,
             accepts_partial,
+            label,
             began: now,
             buffer: None,
             saved: Vec::new(),
@@ -59,8 +60,8 @@ impl Open {
             lanes.copy_from_slice(saved);
         }
         self.saved = Vec::new();
-        let Self { kind: Kind { lane_type, reduction, .. }, accepts_partial, .. } = *self;
-        Some(Operation { lane_type, reduction, buffer, accepts_partial })
+        let Self { kind: Kind { lane_type, reduction, .. }, accepts_partial, label, .. } = *self;
+        Some(Operation { lane_type, reduction, buffer, accepts_partial, label })
     }
 }
 
@@ -74,7 +75,7 @@ impl FallBack {
         let failure = match self.at() {
             At::Closed => Some(Failure::NotJoined),
             At::Failed => self.left_because,
-            At::First | At::Moving | At::Second => refusal(&operation),
+            At::First | At::Moving | At::Second => None,
         };
         if let Some(failure) = failure {
             return Err((failure, operation));
@@ -130,6 +131,7 @@ impl FallBack {
             reduction: Reduction::Min,
             buffer: Box::new(vec![0; 2 * FAREWELL_LANES]),
             accepts_partial: false,
+            label: Label::default(),
         };
         let id = self.begin_next(now, operation).ok()?;
         if let Some(open) = self.open.get_mut(&id.0) {

@@ -5,6 +5,7 @@ use crate::collective::Failure;
 use alloc::collections::{BTreeSet, VecDeque};
 use core::time::Duration;
 use olaf_engine::Instant;
+use olaf_wire::Call;
 use olaf_wire::iswitch::Admission;
 
 /// Results of later packets that came while one is missing: it is lost. A path keeps its order nearly always.
@@ -61,6 +62,8 @@ pub(super) struct Generation {
     pub(super) packet_floats: u32,
     /// Operations that began in it.
     pub(super) begun: u32,
+    /// What this end called last. Before the first operation of a generation that is a sum.
+    pub(super) call: Call,
     pub(super) open: VecDeque<Open>,
     /// Packets from `holds` to `next_index`.
     pub(super) entries: VecDeque<Entry>,
@@ -108,6 +111,7 @@ impl Generation {
             slots: admission.slots.into(),
             packet_floats: admission.packet_floats,
             begun: 0,
+            call: Call::default(),
             open: VecDeque::new(),
             entries: VecDeque::new(),
             holds: 0,
@@ -156,6 +160,9 @@ impl Generation {
             self.ask_at = Some(self.ask_at.map_or(look, |at| at.min(look)));
         }
         self.next_index = open.end;
+        if !is_pipelined {
+            self.call = open.call();
+        }
         self.open.push_back(open);
     }
 
@@ -199,7 +206,10 @@ impl Generation {
                 return None;
             }
             match self.entry(index)?.state {
-                State::Unsent => return Some(index).filter(|_| !self.is_closing),
+                State::Unsent => {
+                    let is_ready = self.open_of(index).is_some_and(|open| open.is_ready(index));
+                    return Some(index).filter(|_| !self.is_closing && is_ready);
+                }
                 // Its result came, or comes, without this end's packet.
                 State::Sent | State::Awaited | State::Done => self.next_to_send += 1,
             }

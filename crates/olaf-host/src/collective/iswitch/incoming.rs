@@ -1,7 +1,7 @@
 //! What a message from the switch changes.
 
-use super::Worker;
 use super::generation::State;
+use super::{Wish, Worker};
 use crate::collective::path::since;
 use olaf_engine::{Ecn, Instant, Refused, Source, WorkerEvent};
 use olaf_wire::Refusal;
@@ -86,6 +86,7 @@ impl Worker {
         let vectors = seg.vectors_of(generation.workers);
         let open = generation.open_of(seg.index).ok_or(Refused::TooEarly)?;
         open.take(seg.index, seg.last, vectors, packet.floats)?;
+        let clash = open.clash();
         generation.done(now, seg.index);
         if entry.state == State::Sent && !generation.has_ended {
             let is_sample = !entry.resent && entry.asked.is_none();
@@ -104,6 +105,13 @@ impl Worker {
         if entry.takes_room && !generation.has_ended {
             self.counts.answered += 1;
             self.window.on_result(now, None, ecn);
+        }
+        if let Some((clash, is_odd)) = clash {
+            // The others wait for the word of the one that is named.
+            self.clash = Some(clash);
+            if is_odd {
+                self.wish_for(now, Wish::Mismatch);
+            }
         }
         Ok(())
     }

@@ -5,10 +5,11 @@ use super::{Open, Worker};
 use crate::collective::{Failure, window};
 use alloc::collections::VecDeque;
 use olaf_engine::{Instant, Refused, WorkerEvent};
+use olaf_wire::Call;
 use olaf_wire::iswitch::{
     ANY, Ack, Admission, Halt, Join, Leave, Outcome, SEG, Sender, program_of,
 };
-use olaf_wire::reduce::WelcomeCode;
+use olaf_wire::reduce::{Called, Clash, WelcomeCode};
 
 impl Worker {
     pub(super) fn begin_to_join(&mut self, now: Instant) {
@@ -139,6 +140,11 @@ impl Worker {
         let culprit = (halt.culprit < generation.workers).then_some(halt.culprit);
         let (reason, from) = (halt.reason, halt.index);
         let failure = Failure::Closed { reason, culprit };
+        // The switch names who differs where no roll call did: it does not know what the workers call.
+        let called = generation.open_of(from).and_then(|open| open.clash());
+        self.clash = called.map(|(clash, _)| clash);
+        self.named_calls = halt.calls;
+        let own = generation.open_of(from).map(|open| open.call());
         generation.has_ended = true;
         generation.halted = Some((from, failure));
         generation.is_closing = true;
@@ -149,6 +155,7 @@ impl Worker {
         let operation = generation.begun.saturating_sub(counted);
         let number = generation.number.into();
         self.wish = None;
+        own.into_iter().for_each(|call| self.note_clash(call));
         self.window.forget();
         self.progress.generation_ended(failure, false);
         self.events.tell(WorkerEvent::GenerationClosed {
@@ -172,11 +179,21 @@ impl Worker {
             let outcome = open.outcome(workers);
             self.ledger.end(open.end(now, outcome));
         }
+        self.end_at_refused(now);
+        let Some(generation) = &mut self.generation else { return };
         if generation.has_ended && generation.open.is_empty() && !generation.has_more_sums() {
             self.last_generation = Some(generation.number);
             self.agreed_before = generation.ends_without_sum();
             self.generation = None;
             self.begin_to_join(now);
+        }
+    }
+
+    /// The worker that has ended the last generation has said what it calls. This end calls that.
+    pub(super) fn note_clash(&mut self, own: Call) {
+        if self.named_calls != 0 {
+            let culprit = Called::of_floats(Call::from_narrow(self.named_calls), 0);
+            self.clash = Some(Clash { culprit, others: Called::of_floats(own, 0) });
         }
     }
 

@@ -3,12 +3,14 @@
 //! | file | what it decides |
 //! |---|---|
 //! | `joining` | how the end gets into a generation, and out of it |
+//! | `calls` | that all workers call the same |
 //! | `generation`, `operations` | what is open, sent and held |
 //! | `incoming` | what a message from the switch changes |
 //! | `outgoing` | what is sent next, and when results are asked for |
 //! | `pipeline` | Algorithm 1: the threads LGC and LWU of asynchronous training |
 //! | `vectors` | the vectors of this worker for sums of asynchronous training |
 
+mod calls;
 mod generation;
 mod incoming;
 mod joining;
@@ -35,6 +37,7 @@ use olaf_engine::keys::ConfigError;
 use olaf_engine::report::{self, Report};
 use olaf_engine::{Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why};
 use olaf_wire::iswitch::{Leave, MAX_WORKERS};
+use olaf_wire::reduce::Clash;
 use operations::Open;
 use statistics::Counts;
 
@@ -42,6 +45,8 @@ use statistics::Counts;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     Halt,
+    /// This end calls another operation than the others.
+    Mismatch,
     Reset,
 }
 
@@ -69,6 +74,10 @@ pub struct Worker {
     other_version: Option<u8>,
     counts: Counts,
     events: Events,
+    /// What the workers called when they last differed.
+    clash: Option<Clash>,
+    /// What the worker called that has ended the last generation; 0: it did not say.
+    named_calls: u8,
 }
 
 impl Worker {
@@ -104,6 +113,8 @@ impl Worker {
             other_version: None,
             counts: Counts::default(),
             events: Events::default(),
+            clash: None,
+            named_calls: 0,
             config,
         })
     }
@@ -166,6 +177,7 @@ impl Worker {
         let doomed =
             if counts { self.progress.take_doomed() } else { self.progress.doomed().next() };
         if let Some(failure) = doomed {
+            self.note_clash(open.call());
             return self.fail_unplaced(now, [open], failure);
         }
         if self.generation.as_ref().is_some_and(Generation::has_more_sums) {
@@ -189,9 +201,20 @@ impl Worker {
         generation.begun += u32::from(counts);
         self.progress.begin(counts.into());
         let who = (generation.rank, generation.workers);
-        match open.place(generation.next_index(), generation.packet_floats, who) {
+        let last = generation.call;
+        match open.place(generation.next_index(), generation.packet_floats, who, last) {
             Ok(()) => generation.push(now, open),
             Err(failure) => self.fail(now, [open], failure),
+        }
+        self.end_at_refused(now);
+    }
+
+    /// An operation that this end has refused ends the generation, once those before it have ended: nothing of it is summed,
+    /// and the switch names this end.
+    fn end_at_refused(&mut self, now: Instant) {
+        let first = self.generation.iter().find_map(|generation| generation.open.front());
+        if first.is_some_and(|open| open.refused().is_some()) {
+            self.wish_for(now, Wish::Mismatch);
         }
     }
 
@@ -201,7 +224,8 @@ impl Worker {
         let Some((end, failure)) = generation.halted else { return };
         let who = (generation.rank, generation.workers);
         let is_sum = open.iteration().is_some();
-        let placed = open.place(generation.next_index(), generation.packet_floats, who);
+        let last = generation.call;
+        let placed = open.place(generation.next_index(), generation.packet_floats, who, last);
         if is_sum && placed.is_ok() && open.end <= end {
             generation.push(now, open);
         } else if is_sum {
@@ -236,16 +260,20 @@ impl Collective for Worker {
         self.other_version
     }
 
+    fn clash(&self) -> Option<Clash> {
+        self.clash
+    }
+
     fn begin(
         &mut self,
         now: Instant,
         operation: Operation,
     ) -> Result<OperationId, (Failure, Operation)> {
-        if let Some(failure) =
-            self.joining.standing().refusal().or_else(|| Open::refusal(&operation))
-        {
+        if let Some(failure) = self.joining.standing().refusal() {
             return Err((failure, operation));
         }
+        let why = Open::refusal(&operation);
+        let operation = self.ledger.admit(operation, why);
         let id = self.ledger.begin();
         let open = Open::new(id, now, operation);
         // Operations fail in a generation alone: before it begins, they wait for what it says.

@@ -1,11 +1,13 @@
 //! An operation that is open: where its packets lie, and what has come of them.
 
+use super::calls::RollCall;
 use super::vectors::Vectors;
 use crate::collective::{Done, Failure, Operation, OperationId, Reduction, Sum};
 use core::ops::Range;
 use olaf_engine::lanes::typed;
 use olaf_engine::{Instant, Refused};
-use olaf_wire::reduce::LaneType;
+use olaf_wire::Call;
+use olaf_wire::reduce::{Clash, LaneType};
 
 /// Bytes of a float.
 const FLOAT: usize = 4;
@@ -22,6 +24,8 @@ pub(super) struct Open {
     pub(super) first: u64,
     pub(super) end: u64,
     packet_bytes: usize,
+    /// Its first packet, where what this end calls differs from what it called before.
+    roll: Option<RollCall>,
     /// Whether this end's floats belong into the sum.
     adds: bool,
     /// In asynchronous training: this end's vectors.
@@ -41,6 +45,7 @@ impl Open {
             first: 0,
             end: 0,
             packet_bytes: FLOAT,
+            roll: None,
             adds: true,
             vectors: Vectors::default(),
             received: 0,
@@ -73,7 +78,12 @@ impl Open {
         }
     }
 
-    /// Gives the operation its packets, from `first` on.
+    /// What this end calls.
+    pub(super) const fn call(&self) -> Call {
+        self.operation.call()
+    }
+
+    /// Gives the operation its packets, from `first` on. `last`: what this end called before.
     ///
     /// # Errors
     /// The root of a broadcast is no rank of the job.
@@ -82,6 +92,7 @@ impl Open {
         first: u64,
         packet_floats: u32,
         (rank, workers): (u32, u32),
+        last: Call,
     ) -> Result<(), Failure> {
         if let Reduction::Broadcast { root } = self.operation.reduction {
             if root >= workers {
@@ -90,8 +101,14 @@ impl Open {
             self.adds = root == rank;
         }
         self.packet_bytes = packet_floats as usize * FLOAT;
+        self.roll = match self.iteration() {
+            Some(_) => None,
+            None if self.refused().is_some() => None,
+            None => RollCall::before(self.call(), last, (rank, workers), packet_floats),
+        };
         let packets = self.bytes().len().div_ceil(self.packet_bytes) as u64;
-        (self.first, self.end) = (first, first + packets);
+        let end = first + u64::from(self.roll.is_some()) + packets;
+        (self.first, self.end) = (first, end);
         Ok(())
     }
 
@@ -120,8 +137,32 @@ impl Open {
     }
 
     fn range(&self, index: u64) -> Range<usize> {
-        let start = (index - self.first) as usize * self.packet_bytes;
+        let data = self.first + u64::from(self.roll.is_some());
+        let start = (index - data) as usize * self.packet_bytes;
         start..(start + self.packet_bytes).min(self.bytes().len())
+    }
+
+    /// The roll call, if the packet is its.
+    fn roll_at(&mut self, index: u64) -> Option<&mut RollCall> {
+        self.roll.as_mut().filter(|_| index == self.first)
+    }
+
+    /// What this end calls, as 4 bits say it, where it has refused the call.
+    pub(super) fn refused(&self) -> Option<u8> {
+        self.operation.label.lacks.map(|_| self.call().narrow())
+    }
+
+    /// Returns true if this end may send the packet: not before it knows that all call the same.
+    pub(super) fn is_ready(&self, index: u64) -> bool {
+        self.refused().is_none()
+            && self.roll.as_ref().is_none_or(|roll| index == self.first || roll.has_agreed())
+    }
+
+    /// What the workers call, where they differ, and whether this end is the one to be named.
+    pub(super) fn clash(&self) -> Option<(Clash, bool)> {
+        let roll = self.roll.as_ref()?;
+        let lanes = if self.operation.label.is_empty { 0 } else { self.len() / FLOAT };
+        Some((roll.clash(lanes as u64)?, roll.is_odd()))
     }
 
     /// Returns true if the packet is the last of the vector.
@@ -130,7 +171,12 @@ impl Open {
     }
 
     /// Writes this end's floats of a packet; returns their bytes. `vector` is 0 except in asynchronous training.
-    pub(super) fn write(&self, index: u64, vector: u32, out: &mut [u8]) -> usize {
+    pub(super) fn write(&mut self, index: u64, vector: u32, out: &mut [u8]) -> usize {
+        if let Some(roll) = self.roll_at(index) {
+            let out = &mut out[..roll.len()];
+            roll.write(out);
+            return out.len();
+        }
         let range = self.range(index);
         let out = &mut out[..range.len()];
         if let Some(vector) = self.vectors.bytes(vector) {
@@ -155,6 +201,17 @@ impl Open {
         (vectors, is_numbered): (u32, bool),
         floats: &[u8],
     ) -> Result<(), Refused> {
+        if let Some(roll) = self.roll_at(index) {
+            if roll.len() != floats.len() {
+                return Err(Refused::WrongSize);
+            }
+            if last {
+                return Err(Refused::Mismatch);
+            }
+            roll.take(floats);
+            self.received += 1;
+            return Ok(());
+        }
         let range = self.range(index);
         if range.len() != floats.len() {
             return Err(Refused::WrongSize);

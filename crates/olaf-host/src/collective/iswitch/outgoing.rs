@@ -59,9 +59,17 @@ impl Worker {
             *at = now + REPEAT;
             return Some(match wish {
                 Wish::Reset => Control::Reset { generation: number },
-                Wish::Halt => {
-                    let (reason, culprit) = (Reason::Left, generation.rank);
-                    Control::Halt(Halt { generation: number, reason, culprit, index: 0 })
+                Wish::Halt | Wish::Mismatch => {
+                    let is_odd = *wish == Wish::Mismatch;
+                    let reason = if is_odd { Reason::Mismatch } else { Reason::Left };
+                    let refused = generation.open.front().and_then(|open| open.refused());
+                    Control::Halt(Halt {
+                        generation: number,
+                        reason,
+                        culprit: generation.rank,
+                        index: 0,
+                        calls: refused.filter(|_| is_odd).unwrap_or_default(),
+                    })
                 }
             });
         }

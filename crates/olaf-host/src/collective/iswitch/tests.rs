@@ -2,7 +2,7 @@
 //! network (`olaf-sim/tests/all/iswitch`).
 
 use super::*;
-use crate::collective::{Reduction, Sum};
+use crate::collective::{Label, Reduction, Sum};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -31,7 +31,13 @@ fn worker() -> Worker {
 }
 
 fn operation(lane_type: LaneType, reduction: Reduction, bytes: usize) -> Operation {
-    Operation { lane_type, reduction, buffer: Box::new(vec![0u8; bytes]), accepts_partial: false }
+    Operation {
+        lane_type,
+        reduction,
+        buffer: Box::new(vec![0u8; bytes]),
+        accepts_partial: false,
+        label: Label::default(),
+    }
 }
 
 fn recv(worker: &mut Worker, peer: PeerId, class: u8, bytes: &[u8]) -> Verdict {
@@ -111,11 +117,17 @@ fn only_sums_means_and_broadcasts_of_f32_can_be() {
         (LaneType::F32, Reduction::Sum, 0),
         (LaneType::F32, Reduction::Sum, 6),
     ] {
-        let refused = worker.begin(START, operation(lane_type, reduction, bytes));
-        assert!(matches!(refused, Err((Failure::BadOperation(_), _))), "{refused:?}");
+        // It is an operation, too: the others have to hear of it.
+        assert!(worker.begin(START, operation(lane_type, reduction, bytes)).is_ok());
     }
     assert!(worker.begin(START, operation(LaneType::F32, Reduction::Mean, 4)).is_ok());
     worker.leave(START);
+    let ended: Vec<_> = core::iter::from_fn(|| worker.poll_done()).collect();
+    let refused = |done: &Done| matches!(done.outcome, Err(Failure::BadOperation(_)));
+    assert_eq!(ended.iter().filter(|done| refused(done)).count(), 6);
+    assert_eq!(ended.last().map(|done| done.outcome), Some(Err(Failure::NotJoined)));
+    let bytes: Vec<usize> = ended.iter().map(|done| done.buffer.bytes().len()).collect();
+    assert_eq!(bytes, [4, 4, 4, 4, 0, 6, 4], "each caller has its own lanes again");
     let refused = worker.begin(START, operation(LaneType::F32, Reduction::Sum, 4));
     assert!(matches!(refused, Err((Failure::NotJoined, _))));
 }
@@ -197,7 +209,7 @@ fn a_pipelined_sum_never_waits_for_the_next_generation() {
     let mut worker = worker();
     says(&mut worker, welcome(7));
     let sum = || operation(LaneType::F32, Reduction::Pipelined { iteration: 0 }, 8);
-    let halt = |index| Halt { generation: 3, reason: Reason::Dead, culprit: 1, index };
+    let halt = |index| Halt { generation: 3, reason: Reason::Dead, culprit: 1, index, calls: 0 };
     assert!(worker.begin(START, sum()).is_ok());
     // Another worker had the results of two more sums.
     assert_eq!(says(&mut worker, Control::Halt(halt(3))), Verdict::Absorb);
@@ -227,7 +239,7 @@ fn a_training_that_ended_before_its_first_sum_here_does_not_begin_in_the_next_ge
     let start = emit_seg(Seg { generation: 3, last: true, missing: 0, index: 0 }, &mut buf);
     assert_eq!(recv(&mut worker, SWITCH, DATA_CLASS, &buf[..start + 8]), Verdict::Absorb);
     assert!(worker.poll_done().is_some_and(|done| done.outcome.is_ok()));
-    let halt = Halt { generation: 3, reason: Reason::Left, culprit: 1, index: 2 };
+    let halt = Halt { generation: 3, reason: Reason::Left, culprit: 1, index: 2, calls: 0 };
     assert_eq!(says(&mut worker, Control::Halt(halt)), Verdict::Absorb);
     let Control::Ack(next) = welcome(7) else { unreachable!() };
     says(&mut worker, Control::Ack(Ack { generation: 4, ..next }));
@@ -255,7 +267,7 @@ fn a_worker_that_ends_the_training_halts_it_for_all() {
         |(_, bytes): &(u8, Vec<u8>)| matches!(Control::parse(bytes), Ok(Control::Halt(_)));
     assert!(halts.iter().any(is_halt), "{halts:?}");
     // Other workers have results of sums that this one will not begin.
-    let halt = Halt { generation: 3, reason: Reason::Left, culprit: 0, index: 9 };
+    let halt = Halt { generation: 3, reason: Reason::Left, culprit: 0, index: 9, calls: 0 };
     let mut buf = [0; 64];
     let start = emit_seg(Seg { generation: 3, last: true, missing: 0, index: 0 }, &mut buf);
     assert_eq!(recv(&mut worker, SWITCH, DATA_CLASS, &buf[..start + 8]), Verdict::Absorb);
@@ -272,7 +284,7 @@ fn a_leave_forgets_that_the_workers_had_agreed() {
     let mut buf = [0; 64];
     let start = emit_seg(Seg { generation: 3, last: true, missing: 0, index: 0 }, &mut buf);
     assert_eq!(recv(&mut worker, SWITCH, DATA_CLASS, &buf[..start + 8]), Verdict::Absorb);
-    let halt = Halt { generation: 3, reason: Reason::Left, culprit: 1, index: 1 };
+    let halt = Halt { generation: 3, reason: Reason::Left, culprit: 1, index: 1, calls: 0 };
     assert_eq!(says(&mut worker, Control::Halt(halt)), Verdict::Absorb);
     assert!(worker.poll_done().is_some_and(|done| done.outcome.is_ok()));
     // It leaves and comes back, for a training that needs no agreement.
@@ -288,7 +300,7 @@ fn a_leave_forgets_that_the_workers_had_agreed() {
 fn a_generation_that_ended_does_not_begin_again() {
     let mut worker = worker();
     says(&mut worker, welcome(7));
-    let halt = |culprit| Halt { generation: 3, reason: Reason::Dead, culprit, index: 0 };
+    let halt = |culprit| Halt { generation: 3, reason: Reason::Dead, culprit, index: 0, calls: 0 };
     // A switch that names nobody of this generation as dead names nobody.
     assert_eq!(says(&mut worker, Control::Halt(halt(2))), Verdict::Absorb);
     let told = core::iter::from_fn(|| worker.poll_event()).find_map(|event| match event {
@@ -330,7 +342,7 @@ fn operations_that_failed_at_the_others_fail_here_however_often_generations_end(
     };
     let mut begins = begins;
     let ends = |worker: &mut Worker, generation| {
-        let halt = Halt { generation, reason: Reason::Left, culprit: 1, index: 0 };
+        let halt = Halt { generation, reason: Reason::Left, culprit: 1, index: 0, calls: 0 };
         assert_eq!(says(worker, Control::Halt(halt)), Verdict::Absorb);
     };
     let begin = |worker: &mut Worker| {

@@ -1,7 +1,12 @@
 //! The operations of a worker: their numbers, how they ended, and how many there were.
+//!
+//! A call that the worker refuses, because its protocol lacks it, is an operation, too: the others have begun one, and have to
+//! hear what this worker called. So an operation of one lane stands for it, whose signature says that. It fails for the caller
+//! however it ends.
 
-use crate::collective::{Done, OperationId};
-use alloc::collections::VecDeque;
+use crate::collective::{Buffer, Done, Failure, Operation, OperationId};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
 use serde::Serialize;
 
 /// Operations that have begun, and those that have ended and wait for the program.
@@ -11,6 +16,8 @@ pub(crate) struct Ledger {
     done: u64,
     failed: u64,
     ended: VecDeque<Done>,
+    /// Why the calls were refused for which operations stand, and the callers' lanes.
+    refused: BTreeMap<OperationId, (Failure, Box<dyn Buffer>)>,
 }
 
 #[allow(missing_docs, reason = "each field stands in docs/reference/statistics.md")]
@@ -28,6 +35,15 @@ impl Ledger {
         OperationId(self.begun)
     }
 
+    /// The operation that stands for a call, which begins next: the call itself, or what tells the others that this end
+    /// refuses it, and why.
+    pub(crate) fn admit(&mut self, operation: Operation, refusal: Option<Failure>) -> Operation {
+        let Some(why) = refusal else { return operation };
+        let stand_in = operation.stand_in();
+        self.refused.insert(self.next(), (why, operation.buffer));
+        stand_in
+    }
+
     /// The next operation begins.
     pub(crate) const fn begin(&mut self) -> OperationId {
         let id = self.next();
@@ -36,7 +52,10 @@ impl Ledger {
     }
 
     /// An operation has ended.
-    pub(crate) fn end(&mut self, done: Done) {
+    pub(crate) fn end(&mut self, mut done: Done) {
+        if let Some((why, buffer)) = self.refused.remove(&done.id) {
+            (done.outcome, done.buffer) = (Err(why), buffer);
+        }
         match done.outcome {
             Ok(_) => self.done += 1,
             Err(_) => self.failed += 1,

@@ -33,6 +33,9 @@ impl Reducer {
         self.for_generation(&closed.address)?;
         self.heard(now);
         let culprit = (closed.culprit != ALL).then_some(closed.culprit);
+        if closed.reason == Reason::Mismatch {
+            self.clash = closed.clash;
+        }
         self.close(now, self.closing_of(closed.operation, closed.reason, culprit));
         Ok(())
     }
@@ -59,6 +62,7 @@ impl Reducer {
             return self.finish_closing(now);
         }
         generation.closing = Some(closing);
+        self.protest = None;
         let keeps = generation.open.partition_point(|open| open.at.last < closing.operation);
         let later = generation.open.split_off(keeps);
         let end = later.front().map_or(generation.next_block, |open| open.at.first);

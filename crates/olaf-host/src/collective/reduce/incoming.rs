@@ -3,13 +3,13 @@
 use super::Reducer;
 use super::blocks::{Place, State};
 use super::operations::Arrived;
-use crate::collective::Failure;
 use crate::collective::path::since;
+use crate::collective::{Failure, Recovery};
 use olaf_engine::{Ecn, Instant, Refused, Source, WorkerEvent};
 use olaf_wire::Refusal;
 use olaf_wire::reduce::offsets::{HEADER, MAGIC, common};
 use olaf_wire::reduce::{
-    ALL, Address, BlockResult, Kind, RankSet, ReducePacket, Want, WelcomeCode,
+    ALL, Address, Block, BlockResult, Kind, RankSet, ReducePacket, Want, WelcomeCode,
 };
 
 impl Reducer {
@@ -106,7 +106,7 @@ impl Reducer {
                 Ok(()) => self.counts.taken += 1,
                 Err(refused) => {
                     if refused == Refused::Mismatch {
-                        self.contradicted(now, at);
+                        self.contradicted(now, at, &header.block);
                     }
                     return Err(refused);
                 }
@@ -178,21 +178,29 @@ impl Reducer {
                 Err(refused) => {
                     self.counts.early_discarded += 1;
                     *self.counts.refused.entry(refused.name()).or_default() += 1;
-                    contradicted = Some(at);
+                    contradicted = Some((at, arrived.header.block));
                     break;
                 }
             }
         }
         too_soon.into_iter().for_each(|kept| generation.early.put_back(kept));
-        if let Some(at) = contradicted {
-            return self.contradicted(now, at);
+        if let Some((at, block)) = contradicted {
+            return self.protest(now, at, &block);
         }
         self.end_complete(now);
     }
 
     /// The other workers' operation differs from this end's operation of the same number.
-    fn contradicted(&mut self, now: Instant, at: usize) {
-        let Some(generation) = &self.generation else { return };
+    fn contradicted(&mut self, now: Instant, at: usize, theirs: &Block) {
+        let is_news = self.note_clash(at, theirs);
+        let Some(generation) = &mut self.generation else { return };
+        if self.config.options.recovery != Recovery::Off {
+            // Its question says what this end calls, and the switch says who differs.
+            if is_news {
+                generation.blocks.ask(theirs.number);
+            }
+            return;
+        }
         let culprit = Some(generation.rank);
         let reason = olaf_wire::reduce::Reason::Mismatch;
         let number = generation.open[at].at.number;

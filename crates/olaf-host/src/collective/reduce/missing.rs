@@ -196,12 +196,16 @@ impl Reducer {
 
     fn write_ask(&mut self, now: Instant, blocks: Blocks, buf: &mut [u8]) -> Option<usize> {
         let generation = self.generation.as_ref()?;
+        let open = generation.open_of(blocks.first).filter(|_| blocks.mask != 0);
+        let awaits = open.map(|open| open.block(blocks.first));
+        let awaits = awaits.map(|block| (block.operation, block.called()));
         let ask = Ask {
             address: generation.address,
             operation: generation.next_operation.saturating_sub(1),
             blocks,
             holds: generation.blocks.holds(),
             sent_at_us: micros(now),
+            awaits,
         };
         self.asking.last_us = ask.sent_at_us;
         self.asking.told(now, ask.holds, self.config.options.keepalive);

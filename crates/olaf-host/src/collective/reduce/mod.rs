@@ -8,6 +8,7 @@
 //! | `exact` | how an order-free sum becomes integers and back |
 //! | `incoming` | what a message from the switch changes |
 //! | `outgoing` | what is sent next |
+//! | `protest` | what follows where the others call something else |
 //! | `missing` | when the end asks for results, and when the switch counts as silent |
 
 mod blocks;
@@ -21,6 +22,7 @@ mod lanes;
 mod missing;
 mod operations;
 mod outgoing;
+mod protest;
 mod statistics;
 #[cfg(test)]
 mod tests;
@@ -39,8 +41,9 @@ use olaf_engine::report::{self, Report};
 use olaf_engine::{
     Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why, WorkerEvent,
 };
-use olaf_wire::reduce::{ALL, Address, Closed, LaneType, Leave, Reason};
+use olaf_wire::reduce::{ALL, Address, Clash, Closed, LaneType, Leave, Reason};
 use operations::Open;
+use protest::Protest;
 use statistics::Counts;
 
 /// One worker that reduces.
@@ -68,6 +71,9 @@ pub struct Reducer {
     quiet: Quiet,
     counts: Counts,
     events: Events,
+    /// Of the newest generation that ended because workers called different operations.
+    clash: Option<Clash>,
+    protest: Option<Protest>,
 }
 
 impl Reducer {
@@ -91,6 +97,8 @@ impl Reducer {
             quiet: Quiet::default(),
             counts: Counts::default(),
             events: Events::default(),
+            clash: None,
+            protest: None,
             config,
         }
     }
@@ -142,7 +150,7 @@ impl Reducer {
         self.leaving.stop();
         if let Some((address, operation)) = self.last_place {
             let (culprit, reason) = (self.rank_of(address), Reason::SwitchSilent);
-            self.moving.begin(now, Closed { address, operation, culprit, reason });
+            self.moving.begin(now, Closed { address, operation, culprit, reason, clash: None });
         }
     }
 
@@ -216,7 +224,7 @@ impl Reducer {
 }
 
 /// Why an operation can never be.
-pub(super) fn refusal(operation: &Operation) -> Option<Failure> {
+fn refusal(operation: &Operation) -> Option<Failure> {
     let bytes = operation.buffer.bytes().len();
     let is_integer = matches!(operation.lane_type, LaneType::I32 | LaneType::I64);
     let is_exact = matches!(operation.reduction, Reduction::ExactSum | Reduction::ExactMean);
@@ -261,14 +269,20 @@ impl Collective for Reducer {
         self.counts.other_version
     }
 
+    fn clash(&self) -> Option<Clash> {
+        self.clash
+    }
+
     fn begin(
         &mut self,
         now: Instant,
         operation: Operation,
     ) -> Result<OperationId, (Failure, Operation)> {
-        if let Some(failure) = self.joining.standing().refusal().or_else(|| refusal(&operation)) {
+        if let Some(failure) = self.joining.standing().refusal() {
             return Err((failure, operation));
         }
+        let why = refusal(&operation);
+        let operation = self.ledger.admit(operation, why);
         let id = self.ledger.begin();
         let open = Open::new(id, now, operation);
         let doomed = self.progress.take_doomed().or_else(|| {
@@ -320,8 +334,9 @@ impl Engine for Reducer {
     }
 
     fn poll_timeout(&self) -> Option<(Instant, Why)> {
-        let sends = [self.leaving.at(), self.moving.at(), self.joins_at(), self.asking.next()];
-        member::timeout(sends, self.falls_silent_at())
+        let asks = [self.asking.next(), self.protests_at()];
+        let sends = [self.leaving.at(), self.moving.at(), self.joins_at()];
+        member::timeout(sends.into_iter().chain(asks), self.falls_silent_at())
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -329,6 +344,7 @@ impl Engine for Reducer {
             self.switch_is_silent(now);
         }
         self.look_for_missing(now);
+        self.give_protest_up(now);
     }
 
     fn poll_event(&mut self) -> Option<Event> {

@@ -232,6 +232,7 @@ impl Open {
             lanes_of_operation: (len / lane_type.bytes()) as u64,
             lane_type,
             operator,
+            call: operation.call(),
         }
     }
 

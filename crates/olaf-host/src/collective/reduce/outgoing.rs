@@ -25,6 +25,9 @@ impl Reducer {
             self.counts.pieces_resent += 1;
             return Some(self.emit_piece(now, block, true, buf));
         }
+        if let Some(len) = self.emit_protest(now, buf) {
+            return Some(len);
+        }
         if let Some(len) = self.emit_ask(now, buf) {
             return Some(len);
         }

@@ -5,7 +5,7 @@ use super::operations::Open;
 use crate::collective::{Collective, Failure, OperationId, Standing};
 use alloc::collections::VecDeque;
 use olaf_engine::{Instant, Refused, WorkerEvent};
-use olaf_wire::reduce::Reason;
+use olaf_wire::reduce::{Clash, Reason};
 use olaf_wire::trio::{ANY, Closed, Gone, Leave, TrioPacket};
 
 impl Worker {
@@ -83,6 +83,9 @@ impl Worker {
             return Ok(());
         }
         term.closed = Some(closed);
+        if closed.reason == Reason::Mismatch {
+            self.clash = Clash::of(closed.sides);
+        }
         let culprit = (closed.culprit != ANY).then_some(u32::from(closed.culprit));
         let reason = closed.reason;
         let generation = closed.term;

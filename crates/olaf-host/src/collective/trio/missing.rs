@@ -121,15 +121,37 @@ impl Worker {
         self.write_ask(now, (generation, block, mask), buf)
     }
 
-    /// Says up to where this end holds results, and that it is there.
+    /// Says up to where this end holds results, and that it is there: after everything else.
     pub(super) fn emit_acknowledgement(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
-        let term = self.term.as_ref()?;
-        let (generation, block, position) = term.holds();
+        let is_due = self.asking.keepalive.is_some_and(|at| at <= now);
+        let least = (self.term.as_ref()?.window / 4).max(1);
+        self.acknowledge(now, least, is_due, buf)
+    }
+
+    /// The same, before further pieces. Where a link is slower than its host, a piece always waits. The switch has records
+    /// for four windows, and would drop the pieces behind them until it hears what this end holds.
+    pub(super) fn emit_urgent_acknowledgement(
+        &mut self,
+        now: Instant,
+        buf: &mut [u8],
+    ) -> Option<usize> {
+        // More than one: with a window of one block each piece would wait for an acknowledgement.
+        let least = self.term.as_ref()?.window / 2 + 2;
+        self.acknowledge(now, least, false, buf)
+    }
+
+    fn acknowledge(
+        &mut self,
+        now: Instant,
+        least: u64,
+        is_due: bool,
+        buf: &mut [u8],
+    ) -> Option<usize> {
+        let (generation, block, position) = self.term.as_ref()?.holds();
         let (told, told_position) = self.asking.told;
         let untold = position.saturating_sub(told_position);
-        let is_due = self.asking.keepalive.is_some_and(|at| at <= now);
-        let are_many = untold >= (term.window / 4).max(1)
-            || untold > 0 && generation.wrapping_sub(told) >= UNTOLD_OPERATIONS;
+        let are_many =
+            untold >= least || untold > 0 && generation.wrapping_sub(told) >= UNTOLD_OPERATIONS;
         if !is_due && !are_many {
             return None;
         }

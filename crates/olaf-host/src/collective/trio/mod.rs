@@ -38,7 +38,7 @@ use olaf_engine::keys::ConfigError;
 use olaf_engine::report::{self, Report};
 use olaf_engine::switch::NonFinite;
 use olaf_engine::{Engine, Event, Instant, PeerId, PortId, Source, Transmit, Verdict, Why};
-use olaf_wire::reduce::LaneType;
+use olaf_wire::reduce::{Clash, LaneType};
 use olaf_wire::trio::{Closed, Leave};
 use operations::Open;
 use statistics::Counts;
@@ -103,6 +103,8 @@ pub struct Worker {
     quiet: Quiet,
     counts: Counts,
     events: Events,
+    /// What the workers called when they last differed.
+    clash: Option<Clash>,
 }
 
 impl Worker {
@@ -131,6 +133,7 @@ impl Worker {
             quiet: Quiet::default(),
             counts: Counts::default(),
             events: Events::default(),
+            clash: None,
             config,
             own,
         })
@@ -233,6 +236,8 @@ fn refusal(operation: &Operation) -> Option<Failure> {
         "its lanes are not whole"
     } else if !matches!(operation.reduction, Reduction::Sum | Reduction::Mean) {
         "Trio-ML has sums and means alone"
+    } else if !operations::can_be_numbered(bytes) {
+        "its lanes are more than numbers can name"
     } else {
         return None;
     };
@@ -255,21 +260,22 @@ impl Collective for Worker {
         self.joining.standing()
     }
 
+    fn clash(&self) -> Option<Clash> {
+        self.clash
+    }
+
     fn begin(
         &mut self,
         now: Instant,
         operation: Operation,
     ) -> Result<OperationId, (Failure, Operation)> {
-        if let Some(failure) = self.joining.standing().refusal().or_else(|| refusal(&operation)) {
+        if let Some(failure) = self.joining.standing().refusal() {
             return Err((failure, operation));
         }
-        let open = Open::new(self.ledger.next(), now, operation);
-        // With the fewest gradients of a block there are the most blocks.
-        if open.blocks_of(1).is_none() {
-            let reason = "its lanes are more than numbers can name";
-            return Err((Failure::BadOperation(reason), open.into_operation()));
-        }
+        let why = refusal(&operation);
+        let operation = self.ledger.admit(operation, why);
         let id = self.ledger.begin();
+        let open = Open::new(id, now, operation);
         self.waiting.push_back(open);
         self.place_all(now);
         Ok(id)

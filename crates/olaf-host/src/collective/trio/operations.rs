@@ -53,6 +53,16 @@ pub(super) struct Open {
     is_out_of_range: bool,
 }
 
+/// Returns true if numbers can name the blocks of that many bytes: with the fewest gradients of a block there are the most.
+pub(super) fn can_be_numbered(bytes: usize) -> bool {
+    blocks_of(bytes, 1).is_some()
+}
+
+fn blocks_of(bytes: usize, gradients: usize) -> Option<u32> {
+    let blocks = bytes.div_ceil(gradients * LANE);
+    u32::try_from(blocks).ok().filter(|blocks| *blocks < u32::MAX)
+}
+
 impl Open {
     pub(super) fn new(id: OperationId, began: Instant, operation: Operation) -> Self {
         Self {
@@ -73,6 +83,11 @@ impl Open {
         }
     }
 
+    /// What this end calls, as a block says it.
+    pub(super) const fn call(&self) -> u8 {
+        self.operation.call().narrow()
+    }
+
     /// The lanes of this end.
     pub(super) fn lanes(&self) -> &[u8] {
         self.operation.buffer.bytes()
@@ -85,8 +100,7 @@ impl Open {
 
     /// Blocks that it would have with that many gradients each; none: more than numbers can name.
     pub(super) fn blocks_of(&self, gradients: usize) -> Option<u32> {
-        let blocks = self.lanes().len().div_ceil(gradients * LANE);
-        u32::try_from(blocks).ok().filter(|blocks| *blocks < u32::MAX)
+        blocks_of(self.lanes().len(), gradients)
     }
 
     /// Gives the operation its place in a term.
@@ -166,7 +180,7 @@ impl Open {
         let Some(slot) = self.slots.get(number as usize).copied() else {
             return Err(Refused::Mismatch);
         };
-        if block.is_final != self.is_last(number) {
+        if block.is_final != self.is_last(number) || block.call != self.call() {
             return Err(Refused::Mismatch);
         }
         let range = self.range(number);
@@ -210,11 +224,6 @@ impl Open {
             return Err(Failure::Partial { contributors, expected });
         }
         Ok(Sum { contributors, expected, not_finite: self.is_out_of_range })
-    }
-
-    /// The operation as it was handed over.
-    pub(super) fn into_operation(self) -> Operation {
-        self.operation
     }
 
     pub(super) fn end(self, now: Instant, outcome: Result<Sum, Failure>) -> Done {

@@ -30,6 +30,9 @@ impl Worker {
         if let Some(len) = self.emit_ask(now, buf) {
             return Some(len);
         }
+        if let Some(len) = self.emit_urgent_acknowledgement(now, buf) {
+            return Some(len);
+        }
         if let Some((generation, block)) = self.next_piece() {
             self.window.on_sent();
             self.counts.pieces += 1;
@@ -76,6 +79,7 @@ impl Worker {
             source,
             sources: 1,
             generation,
+            call: open.call(),
         };
         let gradients = open.gradients_of(block);
         let start = header.emit_header(gradients, buf);

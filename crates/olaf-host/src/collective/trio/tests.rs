@@ -2,10 +2,12 @@
 //! the simulated network (`olaf-sim/tests/all/trio`).
 
 use super::*;
+use crate::collective::Label;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_engine::{Ecn, Refused, TrafficClass, WorkerEvent};
+use olaf_wire::Sides;
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::{Reason, WelcomeCode};
 use olaf_wire::trio::{
@@ -74,6 +76,7 @@ fn begin(worker: &mut Worker, reduction: Reduction, lanes: &[f32]) {
         reduction,
         buffer: Box::new(bytes),
         accepts_partial: true,
+        label: Label::default(),
     };
     assert!(worker.begin(START, operation).is_ok());
 }
@@ -88,6 +91,7 @@ fn result(block: u32, is_final: bool, sources: u8) -> Block {
         source: ANY,
         sources,
         generation: FIRST,
+        call: 0,
     }
 }
 
@@ -159,8 +163,10 @@ fn gradients_leave_as_integers_and_the_last_block_says_so() {
 #[test]
 fn a_mean_is_divided_block_by_block() {
     let mut worker = member();
+    let result = |block, is_final, sources| Block { call: 1, ..result(block, is_final, sources) };
     begin(&mut worker, Reduction::Mean, &[0.0; 3]);
-    pieces(&mut worker, START);
+    let sent = pieces(&mut worker, START);
+    assert!(sent.iter().all(|(piece, _)| piece.call == 1), "the others must call a mean, too");
     assert_eq!(
         recv(&mut worker, |buf| result(0, false, 2).emit(&[ONE, 3 * ONE], buf)),
         Verdict::Absorb
@@ -218,7 +224,15 @@ fn the_end_of_a_term_fails_its_operations_with_a_name() {
     let mut worker = member();
     begin(&mut worker, Reduction::Sum, &[1.0]);
     let reason = Reason::Dead;
-    let closed = Closed { job: JOB, term: TERM, culprit: 0, generation: FIRST, mask: 0, reason };
+    let closed = Closed {
+        job: JOB,
+        term: TERM,
+        culprit: 0,
+        generation: FIRST,
+        mask: 0,
+        reason,
+        sides: Sides::default(),
+    };
     assert_eq!(recv(&mut worker, |buf| closed.emit(buf)), Verdict::Absorb);
     let outcome = done(&mut worker).map(|(outcome, _)| outcome);
     assert_eq!(outcome, Some(Err(Failure::Closed { reason, culprit: Some(0) })));
@@ -294,7 +308,15 @@ fn a_leave_is_repeated_until_the_term_has_ended() {
     assert_eq!(sent(&mut worker, START).len(), 1);
     assert_eq!(sent(&mut worker, START + Duration::from_millis(20)).len(), 1);
     let (culprit, reason) = (1, Reason::Left);
-    let closed = Closed { job: JOB, term: TERM, culprit, generation: FIRST, mask: 0, reason };
+    let closed = Closed {
+        job: JOB,
+        term: TERM,
+        culprit,
+        generation: FIRST,
+        mask: 0,
+        reason,
+        sides: Sides::default(),
+    };
     recv(&mut worker, |buf| closed.emit(buf));
     assert_eq!(worker.poll_timeout(), None, "the process may end");
 }

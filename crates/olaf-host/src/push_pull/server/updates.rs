@@ -96,7 +96,8 @@ impl Server {
         let mut clipping = core::mem::take(&mut job.clipping);
         let mut measured = Measured {
             voter: Voter::of(from, update, is_behind),
-            segment: update.segment,
+            segment: (update.segment, update.segments),
+            is_direct: update.hops == 0,
             contributors: update.contributors,
             weight: update.weight,
             reward: update.reward,

@@ -246,7 +246,7 @@ impl System {
 fn piece<'a>(setup: &Setup, source: u8, block: u32, gradients: &'a [u8]) -> Piece<'a> {
     let (degraded, aged) = (false, false);
     let is_final = block + 1 == setup.blocks;
-    Piece { key: key_of(block), source, sources: 1, degraded, aged, is_final, gradients }
+    Piece { key: key_of(block), source, sources: 1, degraded, aged, is_final, call: 0, gradients }
 }
 
 /// `Setup` is the model: its states are systems.

@@ -199,8 +199,15 @@ fn who_has_lost_its_place_to_another_is_no_member_any_more() {
 #[test]
 fn a_candidate_hears_of_the_end_of_its_generation_once_for_a_join() {
     let mut trace = Trace::new(16, 1);
-    let closed =
-        Closed { job: 1, server: 0, life: 3, reason: Reason::Unknown, tensor: 0, culprit: 1 };
+    let closed = Closed {
+        job: 1,
+        server: 0,
+        life: 3,
+        reason: Reason::Unknown,
+        tensor: 0,
+        culprit: 1,
+        sides: Sides::default(),
+    };
     let mut buf = [0; 64];
     let len = closed.emit(&mut buf);
     for (number, generation) in [(7, 3), (8, 0)] {

@@ -110,7 +110,7 @@ fn with_a_switch(behind: u32) -> Trace {
 fn a_switch_names_workers_behind_it_alone() {
     let is_named = |behind, culprit| {
         let mut trace = with_a_switch(behind);
-        let halt = Halt { generation: 77, reason: Reason::Dead, culprit, index: 0 };
+        let halt = Halt { generation: 77, reason: Reason::Dead, culprit, index: 0, calls: 0 };
         let verdict = trace.says(9, Control::Halt(halt));
         let halted = |culprit| {
             let halt = trace.halt(Reason::Dead, culprit, 0);

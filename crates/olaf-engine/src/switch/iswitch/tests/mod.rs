@@ -6,6 +6,7 @@ mod non_finite;
 use super::*;
 use crate::blocks::by_index::Reason as Unfit;
 use crate::engine::{Ecn, TrafficClass};
+use crate::sums::CONTESTED;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -33,7 +34,7 @@ impl Trace {
     }
 
     fn set_up(config: Config) -> Self {
-        let config = Config { slots: 4, ..config };
+        let config = Config { slots: 4, silence: CONTESTED, ..config };
         let switch = Switch::new(config, 77).expect("a good configuration");
         Self { switch, now: Instant(1_000_000_000), generation: 77 }
     }
@@ -112,7 +113,7 @@ impl Trace {
 
     fn halt(&self, reason: Reason, culprit: u32, index: u64) -> Out {
         let generation = self.generation;
-        Out::Control(Control::Halt(Halt { generation, reason, culprit, index }))
+        Out::Control(Control::Halt(Halt { generation, reason, culprit, index, calls: 0 }))
     }
 
     /// What leaves, with its receivers; what goes up has the receiver 99.
@@ -297,7 +298,7 @@ fn set_h_is_confirmed_or_refused() {
 
 #[test]
 fn reset_halt_and_leave_are_confirmed_and_end_the_generation() {
-    let halt = |reason, culprit| Halt { generation: 77, reason, culprit, index: 0 };
+    let halt = |reason, culprit| Halt { generation: 77, reason, culprit, index: 0, calls: 0 };
     let leave = Leave { generation: 77, job: JOB, session: Session(2) };
     for (message, reason) in [
         (Control::Reset { generation: 77 }, Reason::Renewed),
@@ -501,7 +502,7 @@ fn a_lower_switch_sends_sums_up_and_results_down() {
     let seg = Seg { missing: 3, ..trace.seg(1) };
     assert_eq!(trace.sent(), [(vec![0, 1], Out::Data(seg, vec![8.0, 3.0]))]);
     // The generation ends at packet 4. The results of packets 2 and 3 were lost on their way down.
-    let halt = Halt { generation: 9, reason: Reason::Left, culprit: ANY, index: 4 };
+    let halt = Halt { generation: 9, reason: Reason::Left, culprit: ANY, index: 4, calls: 0 };
     let len = Control::Halt(halt).emit(&mut buf);
     trace.recv(PortId::UPLINK, 99, CONTROL_CLASS, &buf[..len]);
     trace.sent();

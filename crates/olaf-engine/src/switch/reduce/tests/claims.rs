@@ -33,6 +33,7 @@ fn a_worker_is_one_contributor_and_holds_no_more_than_was_sent() {
             lanes_of_operation: LANES as u64,
             lane_type: LaneType::F32,
             operator: Operator::Sum,
+            call: olaf_wire::Call::default(),
         },
         contributors: 2,
         holds: 0,

@@ -1,5 +1,6 @@
 //! Traces of datagrams: what comes in, and what goes out.
 
+mod calls;
 mod claims;
 mod cores;
 mod crowd;
@@ -7,6 +8,7 @@ mod strangers;
 mod tree;
 
 use super::*;
+use crate::sums::CONTESTED;
 use alloc::vec::Vec;
 use core::time::Duration;
 use olaf_wire::offsets::MAX_DATAGRAM;
@@ -51,6 +53,7 @@ struct Trace {
 
 impl Trace {
     fn new(config: Config) -> Self {
+        let config = Config { silence: CONTESTED, ..config };
         let switch = Switch::new(config, 100).expect("a good configuration");
         Self { switch, now: Instant(1_000_000_000), generation: 0 }
     }
@@ -118,6 +121,7 @@ impl Trace {
                 lanes_of_operation: u64::from(blocks) * LANES as u64,
                 lane_type: LaneType::F32,
                 operator: Operator::Sum,
+                call: olaf_wire::Call::default(),
             },
             contributors: 1,
             holds: 0,
@@ -137,6 +141,7 @@ impl Trace {
             blocks: Blocks { first, mask },
             holds,
             sent_at_us: 11,
+            awaits: None,
         };
         let mut buf = [0; 256];
         let len = ask.emit(&mut buf);
@@ -313,7 +318,7 @@ fn a_silent_worker_that_others_wait_for_ends_the_generation() {
     for rank in 0..3 {
         trace.piece(rank, 0, 1, 1.0);
     }
-    let silence = Config::default().silence;
+    let silence = CONTESTED;
     trace.wait(silence * 25);
     assert!(trace.sent().iter().all(|(_, out)| !matches!(out, Out::Closed { .. })), "nobody waits");
     for rank in 0..2 {

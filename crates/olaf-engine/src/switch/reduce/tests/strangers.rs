@@ -32,7 +32,7 @@ impl Trace {
 
     fn says_closed(&mut self, rank: u32, culprit: u32) -> Verdict {
         let address = self.address(rank);
-        let closed = Closed { address, operation: 0, culprit, reason: Reason::Dead };
+        let closed = Closed { address, operation: 0, culprit, reason: Reason::Dead, clash: None };
         let mut buf = [0; 64];
         let len = closed.emit(&mut buf);
         self.recv(rank, &buf[..len])
@@ -41,7 +41,7 @@ impl Trace {
 
 #[test]
 fn a_seat_stays_at_its_address_while_that_is_heard() {
-    let silence = Config::default().silence;
+    let silence = CONTESTED;
     let mut trace = Trace::with(2, Config::default());
     let same = join_of(1, 1, 2, 2);
     assert_eq!(trace.joins_as(7, same), Verdict::Absorb);
@@ -58,7 +58,7 @@ fn a_seat_stays_at_its_address_while_that_is_heard() {
 
 #[test]
 fn a_place_in_the_lobby_stays_at_its_address_while_that_is_heard() {
-    let silence = Config::default().silence;
+    let silence = CONTESTED;
     let mut trace = Trace::new(Config::default());
     trace.joins(0, 2);
     assert_eq!(trace.joins_as(7, join_of(1, 0, 2, 1)), Verdict::Absorb);

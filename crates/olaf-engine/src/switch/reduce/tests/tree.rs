@@ -20,7 +20,7 @@ impl Tree {
     /// The lower switches have one core, and the upper one has that many.
     fn with_cores(cores: u32) -> Self {
         let lower = |epoch| {
-            let config = Config::default();
+            let config = Config { silence: CONTESTED, ..Config::default() };
             let mut trace = Trace::new(config.clone());
             trace.switch = Switch::new(config, epoch).expect("a good configuration");
             trace.switch.set_upstream(UPPER, 9000);
@@ -100,6 +100,7 @@ impl Tree {
                 lanes_of_operation: u64::from(of) * LANES as u64,
                 lane_type: LaneType::F32,
                 operator: Operator::Sum,
+                call: olaf_wire::Call::default(),
             },
             contributors: 1,
             holds: 0,
@@ -120,6 +121,7 @@ impl Tree {
             blocks: Blocks { first, mask: 1 },
             holds: 0,
             sent_at_us: 11,
+            awaits: None,
         };
         let mut buf = [0; 256];
         let len = ask.emit(&mut buf);

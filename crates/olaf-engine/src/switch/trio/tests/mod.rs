@@ -6,9 +6,11 @@ use super::*;
 use crate::blocks::records::Reason as Unfit;
 use crate::engine::TrafficClass;
 use crate::ids::Session;
+use crate::sums::CONTESTED;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
+use olaf_wire::Sides;
 use olaf_wire::offsets::MAX_DATAGRAM;
 use olaf_wire::reduce::{Reason, WelcomeCode};
 use olaf_wire::trio::{Ask, Closed, Gone, Hello, Leave, Straggler, Straggling, Want, Welcome};
@@ -38,7 +40,7 @@ struct Trace {
 
 impl Trace {
     fn new() -> Self {
-        let config = Config { threads: 1, ..Config::default() };
+        let config = Config { threads: 1, silence: CONTESTED, ..Config::default() };
         let switch = Switch::new(config, 7).expect("a good configuration");
         Self { switch, now: Instant(1_000_000_000), term: 0, first: 0 }
     }
@@ -91,6 +93,7 @@ impl Trace {
             source,
             sources: 1,
             generation: self.first,
+            call: 0,
         }
     }
 
@@ -136,7 +139,15 @@ impl Trace {
 
     fn closed(&self, reason: Reason, culprit: u8) -> Out {
         let (term, generation) = (self.term, self.first);
-        Out::Closed(Closed { job: JOB, term, culprit, generation, mask: 0, reason })
+        Out::Closed(Closed {
+            job: JOB,
+            term,
+            culprit,
+            generation,
+            mask: 0,
+            reason,
+            sides: Sides::default(),
+        })
     }
 
     fn straggler(&self, source: u8, straggling: Straggling, events: u32) -> Out {

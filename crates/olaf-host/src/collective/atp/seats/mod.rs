@@ -117,6 +117,13 @@ impl Seating {
         Self::of(short, SHORT_LEVELS)
     }
 
+    /// The same, where only the first switch on the way adds: above it nobody waits for others.
+    #[must_use]
+    pub fn in_racks_alone(mut self) -> Self {
+        self.seats.iter_mut().for_each(|seat| seat.fan_ins[1..].fill(1));
+        self
+    }
+
     fn of(seats: Vec<Seat>, levels: usize) -> Self {
         let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (rank, seat) in (0..).zip(&seats) {

@@ -22,8 +22,7 @@ pub struct ServerConfig {
     /// Fragments that a worker may be ahead of its first unanswered one. The memory may allow fewer.
     /// 8,192.
     pub window: u16,
-    /// A worker that is not heard for this time, in milliseconds, is dead. [`SILENCE`]: 1.5 s, three
-    /// heartbeats.
+    /// A worker that is not heard for this time, in milliseconds, is dead. [`SILENCE`]: 5 s.
     #[serde(rename = "silence_ms", with = "ms")]
     pub silence: Duration,
     /// A parameter packet is not sent again before this time, in milliseconds, unless a worker asks
@@ -34,6 +33,9 @@ pub struct ServerConfig {
     /// before it seats the workers anew: others may follow. 100 ms.
     #[serde(rename = "settle_ms", with = "ms")]
     pub settle: Duration,
+    /// Only the first switch on a packet's way adds, and the server gets a sum from each: the rack-scale solution
+    /// that ATP §5.2.2 compares with. Off: switches add at every level.
+    pub rack_scale: bool,
     /// What becomes of a packet of f32 with a NaN or an infinity, and of a sum that no f32 holds. `refuse`: the
     /// generation ends, and no worker gets that result.
     #[serde(with = "named")]
@@ -58,6 +60,7 @@ impl Default for ServerConfig {
             silence: SILENCE,
             repeat: Duration::from_millis(1),
             settle: Duration::from_millis(100),
+            rack_scale: false,
             non_finite: NonFinite::Pass,
             link: None,
             link_limit: 65_536,

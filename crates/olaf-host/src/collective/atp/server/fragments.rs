@@ -19,6 +19,9 @@ enum Value {
     Done(Vec<u8>),
 }
 
+/// What a packet says of its operation: values of the tensor, and the call.
+pub(super) type Says = (u32, u8);
+
 /// A fragment.
 #[derive(Debug, Default)]
 pub(super) struct Fragment {
@@ -30,6 +33,8 @@ pub(super) struct Fragment {
     pub(super) tensor: u64,
     /// Values of the whole tensor, as the first packet said.
     pub(super) tensor_length: u32,
+    /// What the workers call the tensor's operation, as the first packet said.
+    pub(super) call: u8,
     /// Values of the fragment, as the first packet had them.
     values: usize,
     /// A packet had met congestion.
@@ -129,12 +134,13 @@ impl Fragment {
     ) -> Taken {
         self.latest_is_not_finite = false;
         if self.is_seen() {
-            let said = (self.tensor, self.tensor_length, self.values);
-            if said != (tensor, header.tensor_length, values.len() / 4) {
+            let said = (self.tensor, self.tensor_length, self.values, self.call);
+            if said != (tensor, header.tensor_length, values.len() / 4, header.key.call) {
                 return Taken::Mismatch;
             }
         } else {
             (self.tensor, self.tensor_length) = (tensor, header.tensor_length);
+            self.call = header.key.call;
             self.values = values.len() / 4;
             self.have = alloc::vec![0; from.len()];
             self.value = Value::Fixed(alloc::vec![0; self.values]);
@@ -143,6 +149,8 @@ impl Fragment {
             return Taken::Late;
         }
         self.ecn |= header.ecn;
+        // A worker may follow another rule than the server's own one.
+        self.index = header.index;
         self.collided |= header.collision;
         if self.wants_floats() && !header.overflow {
             return Taken::NotFloat;
@@ -309,6 +317,13 @@ impl Fragments {
     /// The fragment of a sequence number that is kept.
     pub(super) fn known(&self, sequence: u64) -> Option<&Fragment> {
         self.kept.get(sequence.checked_sub(self.base)? as usize)
+    }
+
+    /// What the workers in the sums of a tensor's open fragments say of it, and their ranks, 64 a word.
+    pub(super) fn said_of(&self, tensor: u64) -> impl Iterator<Item = (Says, &[u64])> {
+        let is_its = move |of: &&Fragment| of.is_seen() && !of.is_done() && of.tensor == tensor;
+        let says = |of: &Fragment| (of.tensor_length, of.call);
+        self.kept.iter().filter(is_its).map(move |of| (says(of), of.have.as_slice()))
     }
 
     /// Returns true if the tensor agrees with what was said of it before. Notes a new one.

@@ -1,10 +1,12 @@
 //! Gradient fragment packets: what the server adds, and the parameter packets that follow.
 
 use super::AtpServer;
-use super::fragments::Taken;
+use super::fragments::{Fragment, Says, Taken};
 use alloc::vec::Vec;
+use olaf_engine::sums::Dispute;
 use olaf_engine::switch::NonFinite;
 use olaf_engine::{Ecn, Instant, JobId, PeerId, Receivers, Refused, Source, SumEvent};
+use olaf_wire::Sides;
 use olaf_wire::atp::{AtpPacket, Header, Key};
 use olaf_wire::reduce::Reason;
 
@@ -60,6 +62,8 @@ impl AtpServer {
             self.close(now, of, Reason::Refused, culprit);
             return Err(Refused::TooManyParameters);
         }
+        let is_disputed = current.dispute.is_some();
+        let says = (header.tensor_length, header.key.call);
         let fragments = &mut current.fragments;
         let sequence = header.key.sequence(header.sequence, fragments.open());
         let tensor = header.key.tensor_near(fragments.newest_tensor());
@@ -111,7 +115,7 @@ impl AtpServer {
         }
         match taken {
             _ if !agrees || taken == Taken::Mismatch => {
-                self.close(now, of, Reason::Mismatch, one);
+                self.handle_mismatch(now, of, tensor, (&ranks, says, one));
             }
             Taken::Completed => {
                 fragments.complete(tensor);
@@ -127,9 +131,43 @@ impl AtpServer {
                 }
             }
             Taken::RanOver | Taken::NotFloat => self.ask_for_floats(now, of, sequence),
+            // The others may have said what they call.
+            Taken::Added | Taken::Repeated if is_disputed => {
+                self.handle_mismatch(now, of, tensor, (&ranks, says, one));
+            }
             _ => {}
         }
         Ok(())
+    }
+
+    /// Workers call different operations: ends the generation once it is clear whom to name. `one`: who has sent the
+    /// packet, if it is of one worker.
+    fn handle_mismatch(
+        &mut self,
+        now: Instant,
+        of: (u16, u8),
+        tensor: u64,
+        (ranks, says, one): (&[u64], Says, Option<usize>),
+    ) {
+        let Some(job) = self.jobs.get_mut(&of) else { return };
+        let workers = job.workers as usize;
+        let Some(current) = job.current.as_mut() else { return };
+        let (at, dispute) = current.dispute.get_or_insert_with(|| (tensor, Dispute::new(now)));
+        if *at == tensor {
+            for_each_rank(ranks, |rank| dispute.note(rank, says));
+            for (known, have) in current.fragments.said_of(tensor) {
+                for_each_rank(have, |rank| dispute.note(rank, known));
+            }
+        }
+        if !dispute.has_sides() {
+            // The packet is out of place, whatever its sender calls.
+            current.dispute = None;
+            self.close(now, of, Reason::Mismatch, one);
+        } else if let Some(odd) = dispute.odd(now, workers) {
+            let ((_, calls), (_, others)) = (odd.calls, odd.others);
+            let (rank, sides) = (odd.member as usize, Sides::new(calls, others));
+            self.close_between(now, of, Reason::Mismatch, Some(rank), sides);
+        }
     }
 
     /// Sends the result of a fragment once to each switch before this server; the switches copy it.
@@ -165,9 +203,6 @@ impl AtpServer {
             fragment.factor = current.range.code(workers);
             current.factors.set(sequence, fragment.factor);
         }
-        if again.is_none() {
-            fragment.index = current.indices.at(sequence);
-        }
         if again.is_none() && fragment.collided {
             fragment.new_index = current.indices.replace(sequence);
             self.counts.replaced += u64::from(fragment.new_index.is_some());
@@ -176,7 +211,7 @@ impl AtpServer {
         let mut header = Header {
             ecn: fragment.ecn,
             fan_in0: fragment.factor,
-            ..answer(of, number, sequence, fragment.tensor, fragment.tensor_length, fragment.index)
+            ..answer(of, number, sequence, fragment)
         };
         if let Some(index) = fragment.new_index {
             (header.collision, header.bitmap0) = (true, index.into());
@@ -201,30 +236,29 @@ impl AtpServer {
             return;
         }
         fragment.sent = Some(now);
-        let index = current.indices.at(sequence);
-        let answer = answer(of, number, sequence, fragment.tensor, fragment.tensor_length, index);
+        let answer = answer(of, number, sequence, fragment);
         let header = Header { overflow: true, ..answer };
         self.counts.parameters.requests += to.len() as u64;
         self.send(now, Receivers::Many(to), |buf| header.emit(&[], buf));
     }
 }
 
-fn answer(
-    (job, server): (u16, u8),
-    generation: u16,
-    sequence: u64,
-    tensor: u64,
-    tensor_length: u32,
-    index: u16,
-) -> Header {
+/// Calls with each rank of a set, 64 a word.
+fn for_each_rank(ranks: &[u64], mut call: impl FnMut(u32)) {
+    for (rank, word) in (0..).step_by(64).zip(ranks) {
+        (0..64).filter(|bit| word >> bit & 1 == 1).for_each(|bit| call(rank + bit));
+    }
+}
+
+fn answer((job, server): (u16, u8), generation: u16, sequence: u64, fragment: &Fragment) -> Header {
     Header {
         ack: true,
         job,
         server,
         sequence: sequence as u16,
-        index,
-        key: Key::new(generation, tensor, sequence),
-        tensor_length,
+        index: fragment.index,
+        key: Key::new(generation, fragment.tensor, sequence).calling(fragment.call),
+        tensor_length: fragment.tensor_length,
         ..Header::default()
     }
 }

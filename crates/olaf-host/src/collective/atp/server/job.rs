@@ -1,6 +1,6 @@
 //! A job at a server: its generation, and the workers that wait for the next one.
 
-use super::fragments::Fragments;
+use super::fragments::{Fragments, Says};
 use crate::collective::atp::factors::{Factors, Range};
 use crate::collective::atp::indices::Indices;
 use crate::collective::atp::seats::{Path, Seating};
@@ -9,11 +9,11 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use olaf_engine::party::{Draws, Moved};
-use olaf_engine::sums::{Dead, Held, Owner, Patience, Presence, operations};
+use olaf_engine::sums::{Dead, Dispute, Held, Owner, Patience, Presence, operations};
 use olaf_engine::{Instant, PeerId, Session};
 use olaf_wire::atp::{ANY, Join};
-use olaf_wire::operations_after;
 use olaf_wire::reduce::Reason;
+use olaf_wire::{Sides, operations_after};
 
 /// A worker, as its newest join says.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +73,7 @@ pub(super) struct End {
     pub(super) reason: Reason,
     /// A rank, or [`ANY`].
     pub(super) culprit: u32,
+    pub(super) sides: Sides,
 }
 
 /// A time with one set of workers. Its number changes with their places, its life does not.
@@ -97,6 +98,8 @@ pub(super) struct Generation {
     pub(super) indices: Indices,
     pub(super) factors: Factors,
     pub(super) range: Range,
+    /// A tensor of which workers say different things.
+    pub(super) dispute: Option<(u64, Dispute<Says>)>,
     pub(super) end: Option<End>,
     /// Members of a generation that has ended, which have joined again.
     pub(super) gone: Vec<bool>,
@@ -129,6 +132,7 @@ impl Generation {
             indices: Indices::default(),
             factors: Factors::default(),
             range: Range::default(),
+            dispute: None,
             end: None,
             settles: None,
             told: None,
@@ -146,10 +150,12 @@ impl Generation {
         &mut self,
         (job, server): (u16, u8),
         most: usize,
+        rack_scale: bool,
         topology: &Topology,
     ) -> Vec<u32> {
         let paths: Vec<Path> = self.members.iter().map(|member| member.path).collect();
-        self.seating = Seating::new(&paths, most);
+        let seating = Seating::new(&paths, most);
+        self.seating = if rack_scale { seating.in_racks_alone() } else { seating };
         let is_elsewhere = |rank: u32, path: &Path| {
             topology.path(job, rank).is_some_and(|planned| planned != *path)
         };

@@ -6,6 +6,7 @@ use crate::collective::atp::factors::Factors;
 use alloc::vec::Vec;
 use olaf_engine::sums::{Entry, Evicted, Fit, Knock, Look, Step};
 use olaf_engine::{Instant, JobId, PeerId, Receivers, Refused, SumEvent, Verdict};
+use olaf_wire::Sides;
 use olaf_wire::atp::offsets::{SHORT_LEVELS, TENSOR_BITS, VALUE, upper};
 use olaf_wire::atp::{ANY, AtpPacket, Closed, Join, LEVELS, Leave, Left, Welcome};
 use olaf_wire::reduce::{Reason, WelcomeCode};
@@ -19,7 +20,8 @@ enum Answer {
 }
 
 /// The end of a generation that the server does not know.
-const UNKNOWN: End = End { tensor: 0, reason: Reason::Unknown, culprit: ANY };
+const UNKNOWN: End =
+    End { tensor: 0, reason: Reason::Unknown, culprit: ANY, sides: Sides::new(0, 0) };
 
 impl AtpServer {
     pub(super) fn handle_join(
@@ -219,7 +221,7 @@ impl AtpServer {
         let mut current = Generation::new(number, members, values, window);
         current.began_with = began_with;
         current.factors = Factors::new(job.scale, window);
-        let misplaced = current.seat(of, LEVELS, &self.topology);
+        let misplaced = current.seat(of, LEVELS, self.config.rack_scale, &self.topology);
         if current.seating.levels > SHORT_LEVELS {
             // The fields of the other levels take the place of some values: a datagram of the path has
             // room for both.
@@ -333,6 +335,18 @@ impl AtpServer {
         reason: Reason,
         rank: Option<usize>,
     ) {
+        self.close_between(now, of, reason, rank, Sides::default());
+    }
+
+    /// The same. It is known what the culprit and the others call.
+    pub(super) fn close_between(
+        &mut self,
+        now: Instant,
+        of: (u16, u8),
+        reason: Reason,
+        rank: Option<usize>,
+        sides: Sides,
+    ) {
         let Some(job) = self.jobs.get_mut(&of) else { return };
         let servers = u64::from(job.servers);
         let Some(current) = job.current.as_mut().filter(|current| current.end.is_none()) else {
@@ -345,7 +359,7 @@ impl AtpServer {
         };
         let tensor = current.fragments.first_open_tensor(mine);
         let culprit = rank.and_then(|rank| u32::try_from(rank).ok());
-        let end = End { tensor, reason, culprit: culprit.unwrap_or(ANY) };
+        let end = End { tensor, reason, culprit: culprit.unwrap_or(ANY), sides };
         current.end = Some(end);
         current.settles = None;
         let (life, group) = (current.life, current.group());
@@ -365,6 +379,7 @@ impl AtpServer {
             reason: end.reason,
             tensor: (end.tensor & ((1 << TENSOR_BITS) - 1)) as u32,
             culprit: end.culprit,
+            sides: end.sides,
         };
         self.send(now, Receivers::Many(to.into()), |buf| closed.emit(buf));
     }
@@ -393,7 +408,8 @@ impl AtpServer {
             job.lobby.retain(|_, member| !patience.is_silent(now, member.heard));
             let lobby_is_empty = job.lobby.is_empty();
             let open = job.current.as_ref().filter(|current| current.end.is_none());
-            let dead = open.and_then(|current| current.dead(now, patience, !lobby_is_empty));
+            let silence = if lobby_is_empty { patience } else { patience.where_asked_for() };
+            let dead = open.and_then(|current| current.dead(now, silence, !lobby_is_empty));
             // Nobody is above a server.
             let may_go = !job.owner.is_contested(now);
             let look = Look { lobby_is_empty, may_go, dead };
@@ -420,7 +436,8 @@ impl AtpServer {
         }
         current.number = number;
         // The life's packets have room for as many levels as they had at first.
-        let misplaced = current.seat(of, current.seating.levels, &self.topology);
+        let misplaced =
+            current.seat(of, current.seating.levels, self.config.rack_scale, &self.topology);
         self.next_generation = number.checked_add(1).unwrap_or(1);
         self.counts.seated_anew += 1;
         self.tell_misplaced(of, &misplaced);

@@ -1,8 +1,8 @@
 //! The stream of fragments between a worker and one server: what is sent, answered and lost.
 
 use super::overtaken::Overtaken;
+use crate::collective::atp::allocation::Allocated;
 use crate::collective::atp::factors::Factors;
-use crate::collective::atp::indices::Indices;
 use crate::collective::atp::{AtpWindow, Options};
 use crate::collective::member::Joins;
 use crate::push_pull::round_trip::RoundTrip;
@@ -21,6 +21,8 @@ const MOST_DOUBLINGS: u32 = 6;
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     is_answered: bool,
+    /// The aggregator that it asks for, also when it is sent again: another worker may have put its part there.
+    index: u16,
     /// The server wants it in f32.
     in_floats: bool,
     /// When it was sent last.
@@ -68,7 +70,7 @@ pub(super) struct Flow {
     urgent: u32,
     window: AtpWindow,
     overtaken: Overtaken,
-    indices: Indices,
+    allocated: Allocated,
     factors: Factors,
     /// Indices that the server replaced.
     pub(super) replaced: u64,
@@ -106,7 +108,7 @@ impl Flow {
             urgent: 0,
             window: AtpWindow::new(1, 1, 1, 0),
             overtaken: Overtaken::default(),
-            indices: Indices::default(),
+            allocated: Allocated::default(),
             factors: Factors::default(),
             replaced: 0,
             round_trip: RoundTrip::default(),
@@ -126,17 +128,18 @@ impl Flow {
     /// `scale` as in a join: a negative one is dynamic.
     pub(super) fn begin(&mut self, welcome: &Welcome, options: &Options, scale: f64) {
         let bytes = u32::try_from(datagram_len(welcome.values.into())).unwrap_or(u32::MAX);
-        let most = options.most_packets.min(welcome.window.into());
+        let aggregators = allocated(welcome, options);
+        let most = options.most_packets.min(aggregators.most_ahead(welcome.window));
         let (first, threshold) = (options.first_packets, options.threshold_packets);
         let start = welcome.sequence;
         *self = Self {
             seat: Some(*welcome),
-            indices: indices(welcome),
+            allocated: aggregators,
             factors: Factors::new(scale, welcome.window),
             path: self.path,
             asked_us: self.asked_us,
             closed: self.closed,
-            window: AtpWindow::new(first, threshold, most, bytes),
+            window: AtpWindow::new(first, threshold, most, bytes).following(options.congestion),
             next: start,
             next_to_send: start,
             expected: start,
@@ -146,9 +149,12 @@ impl Flow {
     }
 
     /// The workers have new places: what is on its way counts for nothing (ATP §A.3).
-    pub(super) fn move_to(&mut self, welcome: &Welcome) {
+    pub(super) fn move_to(&mut self, welcome: &Welcome, options: &Options) {
         self.seat = Some(*welcome);
-        self.indices = indices(welcome);
+        self.allocated = allocated(welcome, options);
+        for (sequence, sent) in (self.expected..).zip(&mut self.sent) {
+            sent.index = self.allocated.at(sequence);
+        }
         let all = self.expected..self.next_to_send;
         all.for_each(|sequence| {
             self.queue(sequence);
@@ -225,7 +231,7 @@ impl Flow {
     pub(super) fn take_next(&mut self, now: Instant, longest: Duration) -> Option<u64> {
         let seat = self.seat.as_ref()?;
         let sequence = self.next_to_send;
-        let is_near = sequence < self.expected + u64::from(seat.window);
+        let is_near = sequence < self.expected + u64::from(self.allocated.most_ahead(seat.window));
         if sequence >= self.next || !is_near || self.window.room() == 0 {
             return None;
         }
@@ -233,6 +239,7 @@ impl Flow {
         self.window.on_sent();
         self.sent.push_back(Sent {
             is_answered: false,
+            index: self.allocated.at(sequence),
             in_floats: false,
             at: now,
             packet: self.overtaken.on_sent(sequence),
@@ -260,10 +267,14 @@ impl Flow {
             job,
             server,
             sequence: sequence as u16,
-            index: self.indices.at(sequence),
+            index: self.sent(sequence).map_or(0, |sent| sent.index),
             upper: seat.upper,
             ..Header::default()
         }
+    }
+
+    fn sent(&self, sequence: u64) -> Option<&Sent> {
+        self.sent.get(sequence.checked_sub(self.expected)? as usize)
     }
 
     /// The factor of a fragment.
@@ -277,7 +288,7 @@ impl Flow {
         self.factors.set(sequence, header.fan_in0);
         if header.collision {
             self.replaced += 1;
-            self.indices.set(sequence, header.bitmap0 as u16);
+            self.allocated.collided(sequence, header.index, header.bitmap0 as u16);
         }
     }
 
@@ -404,8 +415,8 @@ impl Flow {
     }
 }
 
-/// The indices that all workers and the server begin with.
-fn indices(welcome: &Welcome) -> Indices {
+/// The aggregators that all workers begin with.
+fn allocated(welcome: &Welcome, options: &Options) -> Allocated {
     let Welcome { job, server, window, aggregators, .. } = *welcome;
-    Indices::new(job, server, window, aggregators)
+    Allocated::new((job, server), window, aggregators, options)
 }

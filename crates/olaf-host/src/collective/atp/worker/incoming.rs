@@ -9,7 +9,7 @@ use olaf_wire::atp::offsets::TENSOR_BITS;
 use olaf_wire::atp::{
     ANY, AtpPacket, Closed, Header, Kind, Left, Welcome, other_version_of, widen,
 };
-use olaf_wire::reduce::{Reason, WelcomeCode};
+use olaf_wire::reduce::{Clash, Reason, WelcomeCode};
 
 impl Worker {
     pub(super) fn take_packet(
@@ -109,6 +109,7 @@ impl Worker {
         let open = open.ok_or(Refused::NotReady)?;
         let tensor = open.number + flow.skipped;
         let is_same = header.key.tensor_near(tensor) == tensor
+            && header.key.call == open.call
             && header.tensor_length as usize == open.lanes();
         if !is_same || !open.take(at, sequence, packet.values(), seat.workers) {
             return Err(Refused::Mismatch);
@@ -175,7 +176,7 @@ impl Worker {
                 }
                 self.heard(at);
                 self.counts.moved += 1;
-                self.flows[at].move_to(&welcome);
+                self.flows[at].move_to(&welcome, &self.own);
             }
             Some(_) => return Err(Refused::OtherGeneration),
             None if welcome.life == self.flows[at].closed => return Err(Refused::OtherGeneration),
@@ -228,6 +229,9 @@ impl Worker {
         let tensor = widen(closed.tensor.into(), TENSOR_BITS, near + flow.skipped);
         let number = if is_unknown { 0 } else { tensor.saturating_sub(flow.skipped) };
         flow.ends_at = Some(number);
+        if closed.reason == Reason::Mismatch {
+            self.clash = Clash::of(closed.sides);
+        }
         self.events.tell(WorkerEvent::GenerationClosed {
             generation: seat.life.into(),
             operation: u32::try_from(number).unwrap_or(u32::MAX),

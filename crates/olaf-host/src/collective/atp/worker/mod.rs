@@ -35,7 +35,7 @@ use olaf_engine::{
 };
 use olaf_wire::atp::{MAX_WORKERS, datagram_len};
 use olaf_wire::operations_ahead;
-use olaf_wire::reduce::{LaneType, Reason, WelcomeCode};
+use olaf_wire::reduce::{Clash, LaneType, Reason, WelcomeCode};
 use operations::Open;
 use statistics::Counts;
 
@@ -76,6 +76,8 @@ pub struct Worker {
     other_version: Option<u8>,
     counts: Counts,
     events: Events,
+    /// What the workers called when they last differed.
+    clash: Option<Clash>,
 }
 
 impl Worker {
@@ -125,6 +127,7 @@ impl Worker {
             other_version: None,
             counts: Counts::default(),
             events: Events::default(),
+            clash: None,
         })
     }
 
@@ -354,14 +357,20 @@ impl Collective for Worker {
         self.other_version
     }
 
+    fn clash(&self) -> Option<Clash> {
+        self.clash
+    }
+
     fn begin(
         &mut self,
         now: Instant,
         operation: Operation,
     ) -> Result<OperationId, (Failure, Operation)> {
-        if let Some(failure) = self.standing.refusal().or_else(|| refusal(&operation)) {
+        if let Some(failure) = self.standing.refusal() {
             return Err((failure, operation));
         }
+        let why = refusal(&operation);
+        let operation = self.ledger.admit(operation, why);
         let id = self.ledger.begin();
         let open = Open::new(id, now, operation);
         if let Some(failure) = self.progress.take_doomed() {

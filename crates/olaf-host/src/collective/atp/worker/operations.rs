@@ -17,6 +17,8 @@ pub(super) struct Open {
     begun: Instant,
     buffer: Box<dyn Buffer>,
     reduction: Reduction,
+    /// What this end calls, as the tensor key says it.
+    pub(super) call: u8,
     /// Its number in the job's life.
     pub(super) number: u64,
     /// The first sequence number in each flow.
@@ -35,6 +37,7 @@ impl Open {
         Self {
             id,
             begun,
+            call: operation.call().narrow(),
             buffer: operation.buffer,
             reduction: operation.reduction,
             number: 0,

@@ -114,7 +114,8 @@ impl Worker {
         let mut header = flow.header(self.job, server, sequence);
         let seat = flow.seat?;
         let open = self.open.iter().find(|open| open.has(at, sequence))?;
-        header.key = Key::new(seat.generation, open.number + flow.skipped, sequence);
+        let key = Key::new(seat.generation, open.number + flow.skipped, sequence);
+        header.key = key.calling(open.call);
         header.tensor_length = u32::try_from(open.lanes()).ok()?;
         header.resend |= again.is_some();
         header.overflow = again == Some(true);

@@ -1,12 +1,13 @@
 //! Traces of a worker: what it sends after which message.
 
 use super::*;
-use crate::collective::Buffer;
 use crate::collective::atp::Factor;
+use crate::collective::{Buffer, Label};
 use alloc::boxed::Box;
 use core::time::Duration;
 use olaf_engine::{JobId, Refused};
 use olaf_wire::Refusal;
+use olaf_wire::Sides;
 use olaf_wire::atp::{
     AtpPacket, Closed, Header, Join, Key, Kind, Left, Welcome, answer_to_another_version,
 };
@@ -69,6 +70,7 @@ fn begin(worker: &mut Worker, lanes: &[f32]) {
         reduction: Reduction::Sum,
         buffer,
         accepts_partial: false,
+        label: Label::default(),
     };
     assert!(worker.begin(START, operation).is_ok());
 }
@@ -216,8 +218,15 @@ fn what_is_open_fails_by_name_where_the_generation_is_closed() {
     begin(&mut worker, &[1.0; 3]);
     assert_eq!(sequences(&mut worker, at(0)).len(), 6);
     (0..3).for_each(|sequence| receives(&mut worker, at(500), answer(sequence, 3)));
-    let closed =
-        Closed { job: 1, server: 0, life: GENERATION, reason: Reason::Dead, tensor: 1, culprit: 1 };
+    let closed = Closed {
+        job: 1,
+        server: 0,
+        life: GENERATION,
+        reason: Reason::Dead,
+        tensor: 1,
+        culprit: 1,
+        sides: Sides::default(),
+    };
     let mut buf = [0; 64];
     let len = closed.emit(&mut buf);
     assert_eq!(worker.handle_packet(at(1000), Source::end(SWITCH), &buf[..len]), Verdict::Absorb);
@@ -246,12 +255,12 @@ fn a_switch_of_another_version_turns_the_worker_away_and_names_its_version() {
     let answer = answer_to_another_version(&join[..len]).expect("it is a join");
     let mut buf = [0; 128];
     let len = answer.emit(&mut buf);
-    buf[9] = 4;
-    let refused = Refused::Malformed(Refusal::WrongVersion { have: 4, speaks: 3 });
+    buf[9] = 5;
+    let refused = Refused::Malformed(Refusal::WrongVersion { have: 5, speaks: 4 });
     let told = worker.handle_packet(START, Source::end(SWITCH), &buf[..len]);
     assert_eq!(told, Verdict::refused(refused));
     assert_eq!(worker.standing(), Standing::Refused(WelcomeCode::OtherVersion));
-    assert_eq!(worker.other_version(), Some(4));
+    assert_eq!(worker.other_version(), Some(5));
     // One that is in believes no such word: its switch speaks its version.
     let mut inside = self::worker(4, 64, Options::default());
     assert_eq!(

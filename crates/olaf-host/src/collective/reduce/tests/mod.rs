@@ -6,7 +6,9 @@ mod operations;
 mod torture;
 
 use super::{Reducer, Standing};
-use crate::collective::{Collective, Config, Done, Operation, OperationId, Options, Reduction};
+use crate::collective::{
+    Collective, Config, Done, Label, Operation, OperationId, Options, Reduction,
+};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -69,6 +71,7 @@ fn reduce(reduction: Reduction, lanes: &[f32]) -> Operation {
         reduction,
         buffer: Box::new(bytes(lanes)),
         accepts_partial: false,
+        label: Label::default(),
     }
 }
 
@@ -91,6 +94,7 @@ fn result(block: u32, operation: u32, first: u32, lanes_of_operation: u64) -> Bl
             lanes_of_operation,
             lane_type: LaneType::F32,
             operator: Operator::Sum,
+            call: olaf_wire::Call::default(),
         },
         contributors: 2,
         expected: 2,
@@ -186,7 +190,7 @@ impl Trace {
     fn closes(&mut self, operation: u32, reason: Reason, culprit: u32) {
         let address =
             Address { job: JOB, generation: GENERATION, rank: ALL, session: Session::default() };
-        let closed = Closed { address, operation, culprit, reason };
+        let closed = Closed { address, operation, culprit, reason, clash: None };
         self.takes(|buf| closed.emit(buf));
     }
 
@@ -194,7 +198,8 @@ impl Trace {
     #[track_caller]
     fn confirms(&mut self, generation: u32, rank: u32) {
         let address = Address { job: JOB, generation, rank, session: ME };
-        let closed = Closed { address, operation: 0, culprit: rank, reason: Reason::Left };
+        let closed =
+            Closed { address, operation: 0, culprit: rank, reason: Reason::Left, clash: None };
         self.takes(|buf| closed.emit(buf));
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::collective::Sum;
+use olaf_wire::{Call, CallKind};
 
 #[test]
 fn an_operation_is_cut_into_blocks_and_ends_with_the_sum_in_place() {
@@ -48,7 +49,12 @@ fn a_mean_is_divided_by_the_contributors() {
     let mut trace = Trace::joined(config());
     trace.begin(reduce(Reduction::Mean, &[1.0, 2.0]));
     trace.sent();
-    trace.result(result(0, 0, 0, 2), &[3.0, 5.0]);
+    let mut header = result(0, 0, 0, 2);
+    trace.refuses("mismatch", |buf| header.emit(&[], &bytes(&[3.0, 5.0]), buf));
+    // The question says what this end calls.
+    trace.sends(&[Sent::Ask(vec![0])]);
+    header.block.call = Call::new(CallKind::Mean, 0);
+    trace.result(header, &[3.0, 5.0]);
     assert_eq!(floats(trace.ends().buffer.bytes()), [1.5, 2.5]);
 }
 
@@ -102,6 +108,7 @@ fn only_the_root_of_a_broadcast_sends() {
     let of_root = |block| {
         let mut header = result(block, 0, 0, 3);
         header.block.operator = Operator::Broadcast;
+        header.block.call = Call::new(CallKind::Broadcast { root: 1 }, 0);
         BlockResult { contributors: 1, expected: 1, ..header }
     };
     trace.result(of_root(0), &[7.0, 8.0]);
@@ -118,6 +125,7 @@ fn a_receiver_of_a_broadcast_acknowledges_every_quarter_of_the_slots() {
     for block in 0..3 {
         let mut header = result(block, 0, 0, 8);
         header.block.operator = Operator::Broadcast;
+        header.block.call = Call::new(CallKind::Broadcast { root: 1 }, 0);
         trace.result(BlockResult { contributors: 1, expected: 1, ..header }, &[1.0, 1.0]);
         let expected: &[Sent] = if block == 1 { &[Sent::Ack(2)] } else { &[] };
         trace.sends(expected);
@@ -125,15 +133,20 @@ fn a_receiver_of_a_broadcast_acknowledges_every_quarter_of_the_slots() {
 }
 
 #[test]
-fn operations_that_cannot_be_are_handed_back() {
+fn operations_that_cannot_be_fail_and_hand_their_lanes_back() {
     let mut trace = Trace::joined(config());
     let mut odd = sum(&[1.0]);
     odd.buffer = Box::new(vec![0; 6]);
     let mut integers = reduce(Reduction::Mean, &[1.0]);
     integers.lane_type = LaneType::I32;
     for operation in [odd, sum(&[]), integers] {
-        let (failure, _) = trace.end.begin(trace.now, operation).expect_err("it cannot be");
-        assert!(matches!(failure, crate::collective::Failure::BadOperation(_)), "{failure:?}");
+        let lanes = operation.buffer.bytes().len();
+        trace.begin(operation);
+        trace.end.leave(trace.now);
+        let done = trace.end.poll_done().expect("it has ended");
+        assert!(matches!(done.outcome, Err(crate::collective::Failure::BadOperation(_))));
+        assert_eq!(done.buffer.bytes().len(), lanes);
+        trace = Trace::joined(config());
     }
     let mut left = Reducer::new(config());
     assert!(left.begin(trace.now, sum(&[1.0])).is_err());

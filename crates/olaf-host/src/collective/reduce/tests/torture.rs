@@ -127,7 +127,8 @@ fn take(trace: &mut Trace, step: Step) {
         Step::Closed { operation, reason, culprit, generation } => {
             let generation = GENERATION + generation;
             let address = Address { job: JOB, generation, rank: ALL, session: Session(0) };
-            Closed { address, operation, culprit, reason: Reason::EACH[reason] }.emit(&mut buf)
+            Closed { address, operation, culprit, reason: Reason::EACH[reason], clash: None }
+                .emit(&mut buf)
         }
         Step::Welcome { code, generation, operation, rank, slots, bytes } => {
             let address =

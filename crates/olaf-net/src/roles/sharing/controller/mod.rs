@@ -39,7 +39,8 @@ impl SharingController {
     pub fn bind(config: &SharingConfig) -> Result<Self, StartError> {
         let listen = resolve("listen", &config.listen)?;
         let keys = keys::secrets("key_file", config.key_file.as_slice(), &[], &[])?;
-        exposure::check("controller", "listen", listen, keys.is_some() || config.insecure)?;
+        let is_secret = keys::are_secret(config.key_file.as_deref().into_iter(), &[]);
+        exposure::check("controller", "listen", listen, is_secret || config.insecure)?;
         let socket = Socket::bind(listen)?;
         let capacity = config.capacity.clone();
         let policy = Foresight::new(config.policy, config.ahead_ns, capacity.clone());

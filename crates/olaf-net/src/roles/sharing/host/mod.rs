@@ -52,8 +52,9 @@ impl SharingHost {
         let controller = resolve("controller", &config.controller)?;
         let log = Log::open(&config.log, config.job, config.rank)?;
         let keys = keys::secrets("key_file", config.key_file.as_slice(), &[], &[])?;
+        let is_secret = keys::are_secret(config.key_file.as_deref().into_iter(), &[]);
         let key = format!("hosts[{}]", config.rank);
-        exposure::check("host", &key, listen, keys.is_some() || config.insecure)?;
+        exposure::check("host", &key, listen, is_secret || config.insecure)?;
         let socket = Socket::bind(listen)?;
         let mut peers = Peers::new();
         let controller = peers.fix(controller);

@@ -101,7 +101,7 @@ pub(super) const ROWS: &[Row] = &[
     counter(
         "jobs[job].clipped.{what}",
         "olaf_clipped_updates",
-        "Updates whose norm, weight or reward was reduced to its limit.",
+        "Updates that were reduced to a limit of their norm, weight, reward or movement.",
     ),
     info("jobs[job]", &["rule", "aggregate"], "olaf_job", "How updates change a job's model."),
     gauge(

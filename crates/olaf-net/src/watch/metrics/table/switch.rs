@@ -41,7 +41,7 @@ pub(super) const ROWS: &[Row] = &[
     counter(
         "clipped.{what}",
         "olaf_clipped_updates",
-        "Updates whose norm, weight or reward was reduced to its limit.",
+        "Updates that were reduced to a limit of their norm, weight, reward or movement.",
     ),
     counter(
         "refused.{reason}",
