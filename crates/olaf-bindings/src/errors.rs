@@ -52,6 +52,15 @@ pub(crate) fn sum(py: Python<'_>, error: Failed) -> PyErr {
     set.err().unwrap_or(error)
 }
 
+/// The error of an operation that has begun. A call that the protocol does not have is one, too: its ValueError has
+/// `reason = "refused"`, which others do not have.
+pub(crate) fn ended(py: Python<'_>, error: Failed) -> PyErr {
+    let has_refused = matches!(error, Failed::Usage(_));
+    let error = sum(py, error);
+    let set = if has_refused { error.value(py).setattr("reason", "refused") } else { Ok(()) };
+    set.err().unwrap_or(error)
+}
+
 pub(crate) fn start(error: StartError) -> PyErr {
     match (&error, error.os_error()) {
         (StartError::System(text, _), Some(number)) => PyOSError::new_err((number, text.clone())),

@@ -136,8 +136,33 @@ pub(crate) fn replay(
 /// Run a scenario (workers, a tree of queues, a server) in virtual time; JSON in and out.
 #[pyfunction]
 pub(crate) fn simulate(py: Python<'_>, scenario: &str) -> PyResult<String> {
-    let spec = scenario_of(scenario)?;
+    let spec: Scenario = scenario_of(scenario)?;
     let outcome = py.detach(|| olaf_sim::study::scenario::run(&spec));
+    let outcome = outcome.map_err(|error| PyValueError::new_err(format!("scenario: {error}")))?;
+    Ok(serde_json::to_string(&outcome).expect("an outcome is plain data"))
+}
+
+/// Run jobs that sum their gradients in virtual time; JSON in and out. `told` is called with the number of iterations
+/// of workers that have ended.
+#[pyfunction]
+pub(crate) fn simulate_sums(
+    py: Python<'_>,
+    scenario: &str,
+    told: &Bound<'_, PyAny>,
+) -> PyResult<String> {
+    let spec: olaf_sim::sums::Scenario = scenario_of(scenario)?;
+    let told = told.clone().unbind();
+    let mut failed = None;
+    let outcome = py.detach(|| {
+        olaf_sim::sums::run(&spec, &mut |ended| {
+            if failed.is_none() {
+                failed = Python::attach(|py| told.call1(py, (ended,))).err();
+            }
+        })
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
     let outcome = outcome.map_err(|error| PyValueError::new_err(format!("scenario: {error}")))?;
     Ok(serde_json::to_string(&outcome).expect("an outcome is plain data"))
 }
@@ -153,7 +178,7 @@ pub(crate) fn deliver(py: Python<'_>, delivery: &str) -> PyResult<String> {
 }
 
 /// A scenario, or an error that says which key of it cannot be.
-fn scenario_of(json: &str) -> PyResult<Scenario> {
+fn scenario_of<T: serde::de::DeserializeOwned>(json: &str) -> PyResult<T> {
     let mut reader = serde_json::Deserializer::from_str(json);
     serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let (key, text) = (error.path().to_string(), error.inner().to_string());

@@ -41,7 +41,7 @@ mod _olaf {
     use crate::functions::{
         apply_rule, defaults, deliver, format_rate, format_size, format_time, metrics,
         metrics_catalogue, metrics_unmapped, parse_rate, parse_size, parse_time, queues, replay,
-        simulate, update_bytes, wire_versions,
+        simulate, simulate_sums, update_bytes, wire_versions,
     };
     #[pymodule_export]
     use crate::job::VirtualJob;

@@ -2,11 +2,13 @@
 
 use crate::memory::Memory;
 use crate::{errors, waiting};
-use olaf_host::collective::{Buffer, Commit, Operation, Reduction, Sum};
+use olaf_host::collective::{Buffer, Commit, Label, Operation, Reduction, Sum};
 use olaf_net::{Pending, SumConfig, SumError};
+use olaf_wire::Call;
 use olaf_wire::reduce::LaneType;
 use pyo3::exceptions::{PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -78,7 +80,7 @@ impl SumClient {
     }
 
     /// Begin an operation on the memory of ``array``, and wait for its end.
-    #[pyo3(signature = (array, lanes, op, *, root=0, partial=false, timeout_s=None))]
+    #[pyo3(signature = (array, lanes, op, *, root=0, partial=false, timeout_s=None, tag=0))]
     #[allow(clippy::too_many_arguments, reason = "Python gives each of them a name")]
     fn reduce(
         &self,
@@ -89,8 +91,9 @@ impl SumClient {
         root: u32,
         partial: bool,
         timeout_s: Option<f64>,
+        tag: u16,
     ) -> PyResult<Counts> {
-        let pending = self.begin_on(py, array, lanes, (op, root), partial, timeout_s)?;
+        let pending = self.begin_on(py, array, lanes, (op, root), partial, timeout_s, tag)?;
         let ended = || waiting::until(py, f64::INFINITY, |slice| self.waited(&pending, slice));
         if let Err(interrupted) = ended() {
             // Nothing may write to the array any more once the caller has it back.
@@ -101,7 +104,7 @@ impl SumClient {
     }
 
     /// Begin an operation on the memory of ``array``, which must not be touched until its end.
-    #[pyo3(signature = (array, lanes, op, *, root=0, partial=false, timeout_s=None))]
+    #[pyo3(signature = (array, lanes, op, *, root=0, partial=false, timeout_s=None, tag=0))]
     #[allow(clippy::too_many_arguments, reason = "Python gives each of them a name")]
     fn begin(
         &self,
@@ -112,8 +115,9 @@ impl SumClient {
         root: u32,
         partial: bool,
         timeout_s: Option<f64>,
+        tag: u16,
     ) -> PyResult<SumOperation> {
-        let pending = self.begin_on(py, array, lanes, (op, root), partial, timeout_s)?;
+        let pending = self.begin_on(py, array, lanes, (op, root), partial, timeout_s, tag)?;
         self.0.go_on();
         Ok(SumOperation { client: self.0.clone(), pending })
     }
@@ -128,7 +132,8 @@ impl SumClient {
         timeout_s: Option<f64>,
     ) -> PyResult<SumOperation> {
         let reduction = Reduction::Pipelined { iteration };
-        let pending = self.begin_as(py, array, (LaneType::F32, reduction), false, timeout_s)?;
+        let kind = (LaneType::F32, reduction);
+        let pending = self.begin_as(py, array, kind, false, timeout_s, 0)?;
         self.0.go_on();
         Ok(SumOperation { client: self.0.clone(), pending })
     }
@@ -211,6 +216,7 @@ impl SumClient {
 }
 
 impl SumClient {
+    #[allow(clippy::too_many_arguments, reason = "Python gives each of them a name")]
     fn begin_on(
         &self,
         py: Python<'_>,
@@ -219,9 +225,10 @@ impl SumClient {
         (op, root): (&str, u32),
         partial: bool,
         timeout_s: Option<f64>,
+        tag: u16,
     ) -> PyResult<Pending> {
         let kind = (lane_type(lanes)?, reduction(op, root)?);
-        self.begin_as(py, array, kind, partial, timeout_s)
+        self.begin_as(py, array, kind, partial, timeout_s, tag)
     }
 
     fn begin_as(
@@ -231,14 +238,26 @@ impl SumClient {
         (lane_type, reduction): (LaneType, Reduction),
         partial: bool,
         timeout_s: Option<f64>,
+        tag: u16,
     ) -> PyResult<Pending> {
+        if tag > Call::LARGEST_TAG {
+            let largest = Call::LARGEST_TAG;
+            return Err(PyValueError::new_err(format!("tag = {tag}: must be at most {largest}")));
+        }
         let memory = Memory::of(array, lane_type.bytes())?;
-        let bytes = memory.bytes().len();
+        let is_empty = memory.bytes().is_empty();
+        let label = Label { tag, is_empty, lacks: None };
+        // An empty array is an operation, too: all workers have to call it.
+        let bytes = if is_empty { lane_type.bytes() } else { memory.bytes().len() };
+        let buffer = move |part: Range<usize>| -> Box<dyn Buffer> {
+            if is_empty { Box::new(vec![0u8; part.len()]) } else { Box::new(memory.part(part)) }
+        };
         let part = move |part| Operation {
             lane_type,
             reduction,
-            buffer: Box::new(memory.part(part)),
+            buffer: buffer(part),
             accepts_partial: partial,
+            label,
         };
         let timeout = match timeout_s {
             None => self.0.operation_timeout(),
@@ -300,7 +319,7 @@ fn ended_with(py: Python<'_>, client: &olaf_net::SumClient, pending: &Pending) -
         Some(Ok(Sum { contributors, expected, not_finite })) => {
             Ok((contributors, expected, not_finite))
         }
-        Some(Err(error)) => Err(errors::sum(py, error)),
+        Some(Err(error)) => Err(errors::ended(py, error)),
         None if pending.has_ended() => Err(PyValueError::new_err("the outcome was taken before")),
         None => Err(PyTimeoutError::new_err("the operation has not ended")),
     }

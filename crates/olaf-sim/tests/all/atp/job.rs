@@ -6,8 +6,8 @@ use olaf_engine::switch::atp::{Config as SwitchConfig, Switch};
 use olaf_engine::{Instant, JobId, PeerId, PortId, Session, Wiring};
 use olaf_host::collective::atp::{AtpServer, Options, ServerConfig, Topology, Worker};
 use olaf_host::collective::{
-    Collective, Config, Done, Failure, Operation, OperationId, Options as CommonOptions, Reduction,
-    Sum,
+    Collective, Config, Done, Failure, Label, Operation, OperationId, Options as CommonOptions,
+    Reduction, Sum,
 };
 use olaf_sim::{Network, Wire};
 use olaf_wire::atp::switch_id;
@@ -126,6 +126,7 @@ impl Task {
             reduction: self.reduction,
             buffer: Box::new(lanes.flat_map(f32::to_le_bytes).collect::<Vec<u8>>()),
             accepts_partial: false,
+            label: Label::default(),
         }
     }
 

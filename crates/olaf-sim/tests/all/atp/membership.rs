@@ -3,8 +3,9 @@
 use super::job::*;
 use crate::common::sums::Draws;
 use core::time::Duration;
+use olaf_engine::sums::SILENCE;
 use olaf_host::collective::atp::{Options, Worker};
-use olaf_host::collective::{Collective, Failure, OperationId, Standing};
+use olaf_host::collective::{Collective, Failure, OperationId, Options as CommonOptions, Standing};
 use olaf_sim::Wire;
 use olaf_wire::reduce::Reason;
 
@@ -119,7 +120,9 @@ fn a_worker_comes_back_behind_another_switch_and_its_operation_goes_on() {
 
 #[test]
 fn a_worker_that_was_cut_off_gets_the_results_that_it_lacks() {
-    let mut jobs = Jobs::new(Setting::default());
+    // It waits for longer than its switch does.
+    let options = CommonOptions { silence: SILENCE * 2, ..CommonOptions::default() };
+    let mut jobs = Jobs::new(Setting { options, ..Setting::default() });
     jobs.run_for(50 * MS);
     let (wire, victim) = (jobs.setting.wire, worker(0, 2));
     let cut = Wire { loss: 1.0, ..wire };
@@ -130,7 +133,7 @@ fn a_worker_that_was_cut_off_gets_the_results_that_it_lacks() {
     assert_eq!(outcome(&jobs, 0, 0), Ok(()), "its fragments came");
     // Long enough that the switch forgets it, and that the server ends the generation.
     jobs.net.join(victim, TOP, cut);
-    jobs.run_for(3000 * MS);
+    jobs.run_for(SILENCE + 1500 * MS);
     assert_eq!(jobs.switch(TOP).statistics().jobs[0].workers, 2);
     jobs.net.join(victim, TOP, wire);
     jobs.run_until_done(1000 * MS);

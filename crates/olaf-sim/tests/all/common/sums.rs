@@ -2,7 +2,9 @@
 
 use olaf_engine::PeerId;
 use olaf_engine::party::Chance;
-use olaf_host::collective::{Collective, Done, Failure, Operation, OperationId, Reduction, Sum};
+use olaf_host::collective::{
+    Collective, Done, Failure, Label, Operation, OperationId, Reduction, Sum,
+};
 use olaf_sim::network::Node;
 use olaf_sim::{Network, Wire};
 use olaf_wire::reduce::LaneType;
@@ -35,6 +37,7 @@ pub(crate) fn operation(
         reduction,
         buffer: Box::new(lanes.flat_map(f32::to_le_bytes).collect::<Vec<u8>>()),
         accepts_partial,
+        label: Label::default(),
     }
 }
 

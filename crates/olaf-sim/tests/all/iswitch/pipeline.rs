@@ -6,7 +6,7 @@ use core::time::Duration;
 use olaf_engine::switch::iswitch::Switch;
 use olaf_host::collective::iswitch::pipeline::Pipeline;
 use olaf_host::collective::{
-    Collective, Commit, Failure, IswitchWorker, Operation, OperationId, Reduction,
+    Collective, Commit, Failure, IswitchWorker, Label, Operation, OperationId, Reduction,
 };
 use olaf_sim::Wire;
 use olaf_wire::reduce::{LaneType, Reason};
@@ -144,6 +144,7 @@ impl Training {
                 reduction: Reduction::Pipelined { iteration: trainer.next },
                 buffer: Box::new(vec![0u8; 4 * self.plan.lanes]),
                 accepts_partial: false,
+                label: Label::default(),
             };
             let begun = self.job.with(end, |worker, now| worker.begin(now, operation));
             trainer.open.push_back(begun.map_err(|(failure, _)| failure).expect("it begins"));

@@ -3,7 +3,7 @@
 
 use super::job::*;
 use core::time::Duration;
-use olaf_host::collective::{Collective, Operation, Reduction};
+use olaf_host::collective::{Collective, Label, Operation, Reduction};
 use olaf_sim::Wire;
 use olaf_wire::reduce::LaneType;
 
@@ -32,6 +32,7 @@ fn trains(setting: Setting) {
                 reduction: Reduction::Mean,
                 buffer: Box::new(lanes),
                 accepts_partial: false,
+                label: Label::default(),
             };
             let begun = job.with(end, |worker, now| worker.begin(now, operation));
             assert!(begun.is_ok(), "end {end}");

@@ -2,12 +2,12 @@
 
 use super::job::*;
 use core::time::Duration;
+use olaf_engine::sums::SILENCE as SWITCH_SILENCE;
 use olaf_host::collective::{Failure, OperationId, Reducer, Reduction, Standing, Sum};
 use olaf_wire::reduce::Reason;
 
 const MS: Duration = Duration::from_millis(1);
-/// As long as a switch and an end wait for a silent party.
-const SWITCH_SILENCE: Duration = Duration::from_millis(1500);
+/// As long as an end waits for a silent switch.
 const END_SILENCE: Duration = Duration::from_secs(5);
 
 fn elastic(workers: u32) -> Setting {

@@ -5,7 +5,9 @@
 //! | `faults` | the network loses, repeats, delays and reorders datagrams |
 //! | `membership` | workers and switches die, come back, come late, give up and leave |
 //! | `rows` | the rows of `docs/design/041-one-membership.md`, and how a protocol differs from them today |
+//! | `silence` | workers are silent for less, and for more, than the default |
 //! | `programs` | two programs, or two workers, want one job or one rank |
+//! | `calls` | workers call different operations under one number |
 //! | `chaos` | deaths and restarts at random times |
 //! | `uneven` | workers are never at the same operation, and generations end all the time |
 //! | `trees` | switches are below other switches |
@@ -16,6 +18,7 @@
 //! same holds: a sum that a worker gets is the exact sum of all workers, and otherwise the operation fails with a
 //! reason.
 
+mod calls;
 mod chaos;
 mod fall_back;
 mod faults;
@@ -26,6 +29,7 @@ mod programs;
 pub(crate) mod protocol;
 pub(crate) mod protocols;
 mod rows;
+mod silence;
 mod trees;
 mod uneven;
 

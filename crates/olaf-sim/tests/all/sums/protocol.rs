@@ -1,8 +1,9 @@
 //! What the suite needs to know of a protocol: how to make its switches and workers, what an operation is, and how
 //! its parties account for themselves.
 
-use super::job::Setting;
+use super::job::{SILENCE, Setting};
 use core::fmt::Debug;
+use core::time::Duration;
 use olaf_engine::{PeerId, Verdict};
 use olaf_host::collective::{Collective, Config, Reduction};
 use olaf_sim::Network;
@@ -40,6 +41,9 @@ pub(crate) trait Protocol: Sized + Debug + Clone + Send + 'static {
     const HAS_ELASTIC_JOBS: bool = false;
     /// Whether an operation that fails at one worker fails at all.
     const FAILS_ALIKE: bool = true;
+    /// Whether the smaller side is named where calls differ, whoever came first. The hardware of iSwitch names whoever
+    /// differs from the first packet.
+    const NAMES_THE_SMALLER_SIDE: bool = true;
     /// Whether a switch that is restarted costs time alone, and no operation: the authority is elsewhere.
     const SWITCH_ONLY_RELAYS: bool = false;
     /// Lanes of an operation that takes some milliseconds, with [`Protocol::slow`].
@@ -50,8 +54,12 @@ pub(crate) trait Protocol: Sized + Debug + Clone + Send + 'static {
     fn slow() -> Self::Own {
         Self::own()
     }
-    /// With room for that many jobs.
-    fn config(jobs: u32) -> Self::Config;
+    /// With room for that many jobs. A worker that others wait for is dead after [`SILENCE`].
+    fn config(jobs: u32) -> Self::Config {
+        Self::config_with(jobs, SILENCE)
+    }
+    /// The same, with another silence.
+    fn config_with(jobs: u32, silence: Duration) -> Self::Config;
     /// The reductions that it has.
     fn reductions(workers: u32) -> Vec<Reduction>;
     /// A lane of a worker: a number of which every sum is exact, in every order.

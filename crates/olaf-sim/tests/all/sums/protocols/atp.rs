@@ -4,6 +4,7 @@ use super::proofs;
 use crate::common::sums::peer;
 use crate::sums::job::Setting;
 use crate::sums::protocol::{Known, Protocol, TOP, lower};
+use core::time::Duration;
 use olaf_engine::switch::atp::{Config as SwitchConfig, Switch};
 use olaf_engine::{Engine, PeerId, PortId, Source, Verdict, Wiring};
 use olaf_host::collective::atp::{AtpServer, Options, ServerConfig, Worker};
@@ -37,9 +38,9 @@ impl Protocol for Atp {
         Options { first_packets: 20, most_packets: 20, ..Options::default() }
     }
 
-    fn config(jobs: u32) -> (SwitchConfig, ServerConfig) {
-        let switch = SwitchConfig { jobs, ..SwitchConfig::default() };
-        (switch, ServerConfig { jobs, ..ServerConfig::default() })
+    fn config_with(jobs: u32, silence: Duration) -> (SwitchConfig, ServerConfig) {
+        let switch = SwitchConfig { jobs, silence, ..SwitchConfig::default() };
+        (switch, ServerConfig { jobs, silence, ..ServerConfig::default() })
     }
 
     fn reductions(_: u32) -> Vec<Reduction> {

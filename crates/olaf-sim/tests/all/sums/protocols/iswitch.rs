@@ -4,6 +4,7 @@ use super::{place, proofs};
 use crate::common::sums::peer;
 use crate::sums::job::Setting;
 use crate::sums::protocol::{Known, Protocol, TOP};
+use core::time::Duration;
 use olaf_engine::switch::iswitch::{Config as SwitchConfig, Switch};
 use olaf_engine::{Ecn, Engine, PeerId, PortId, Source, TrafficClass, Verdict};
 use olaf_host::collective::{Config, IswitchOptions, IswitchWorker, Reduction};
@@ -20,14 +21,15 @@ impl Protocol for Iswitch {
     type Config = SwitchConfig;
 
     const NAME: &'static str = "iswitch";
+    const NAMES_THE_SMALLER_SIDE: bool = false;
     const LONG: usize = 500_000;
 
     fn own() -> IswitchOptions {
         IswitchOptions::default()
     }
 
-    fn config(jobs: u32) -> SwitchConfig {
-        SwitchConfig { slots: 64, jobs, ..SwitchConfig::default() }
+    fn config_with(jobs: u32, silence: Duration) -> SwitchConfig {
+        SwitchConfig { slots: 64, jobs, silence, ..SwitchConfig::default() }
     }
 
     fn reductions(workers: u32) -> Vec<Reduction> {

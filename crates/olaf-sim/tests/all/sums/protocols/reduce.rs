@@ -4,6 +4,7 @@ use super::{place, proofs};
 use crate::common::sums::peer;
 use crate::sums::job::Setting;
 use crate::sums::protocol::{Known, Protocol, TOP};
+use core::time::Duration;
 use olaf_engine::switch::reduce::{Config as SwitchConfig, Switch};
 use olaf_engine::{Engine, PeerId, PortId, Source, Verdict};
 use olaf_host::collective::{Config, Reducer, Reduction};
@@ -25,8 +26,8 @@ impl Protocol for Reduce {
 
     fn own() {}
 
-    fn config(jobs: u32) -> SwitchConfig {
-        SwitchConfig { slots: 64, jobs, ..SwitchConfig::default() }
+    fn config_with(jobs: u32, silence: Duration) -> SwitchConfig {
+        SwitchConfig { slots: 64, jobs, silence, ..SwitchConfig::default() }
     }
 
     fn reductions(workers: u32) -> Vec<Reduction> {

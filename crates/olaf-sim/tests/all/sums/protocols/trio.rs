@@ -4,6 +4,7 @@ use super::{place, proofs};
 use crate::common::sums::peer;
 use crate::sums::job::Setting;
 use crate::sums::protocol::{Known, Protocol, TOP};
+use core::time::Duration;
 use olaf_engine::switch::trio::{Config as SwitchConfig, Switch};
 use olaf_engine::{Engine, PeerId, PortId, Source, Verdict};
 use olaf_host::collective::trio::{Options as Own, Worker};
@@ -34,8 +35,8 @@ impl Protocol for Trio {
         Own { window: 64, ..Own::default() }
     }
 
-    fn config(jobs: u32) -> SwitchConfig {
-        SwitchConfig { jobs, ..SwitchConfig::default() }
+    fn config_with(jobs: u32, silence: Duration) -> SwitchConfig {
+        SwitchConfig { jobs, silence, ..SwitchConfig::default() }
     }
 
     fn reductions(_: u32) -> Vec<Reduction> {

@@ -30,8 +30,8 @@ impl Protocol for TwoSwitches {
         Duration::from_secs(20)
     }
 
-    fn config(jobs: u32) -> SwitchConfig {
-        Reduce::config(jobs)
+    fn config_with(jobs: u32, silence: Duration) -> SwitchConfig {
+        Reduce::config_with(jobs, silence)
     }
 
     fn reductions(workers: u32) -> Vec<Reduction> {
