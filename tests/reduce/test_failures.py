@@ -57,6 +57,18 @@ def test_a_worker_that_is_killed_is_named_within_seconds(workers: list[Worker]) 
             assert answer["took_s"] < 10
 
 
+def test_a_worker_that_is_stopped_for_two_seconds_costs_time_alone(workers: list[Worker]) -> None:
+    """With the default of ``silence_ms``: a debugger, a garbage collector, a slow file server."""
+    with switch_here() as switch:
+        first, second = start(workers, switch.address, 2)
+        second.process.send_signal(signal.SIGSTOP)
+        first.tell(do="sum", size=1000)
+        threading.Event().wait(2.0)  # this is how long it is stopped
+        second.process.send_signal(signal.SIGCONT)
+        second.tell(do="sum", size=1000)
+        assert [worker.answer().get("value") for worker in (first, second)] == [3, 3]
+
+
 def test_a_switch_that_is_killed_is_named(workers: list[Worker]) -> None:
     with switch_process() as (process, address):
         first, second = start(workers, address, 2, silence_ms=1500)

@@ -23,7 +23,9 @@ from relay import Path, Relay
 from workers import Worker, switch_here
 
 NAMED_WITHIN_S = 2.0
-"""From the fault to the error that names the culprit, with the default of ``silence_ms``."""
+"""From the fault to the error that names the culprit."""
+SILENCE_MS = 1500
+"""Of the switch."""
 HANGS_S = 20.0
 LONG_S = 4.0
 """Away for longer than the silence: the others do not wait for it."""
@@ -35,7 +37,7 @@ class Job:
     """Workers by rank, each behind a relay of its own, with a switch in this process."""
 
     def __init__(self, stack: ExitStack) -> None:
-        switch = stack.enter_context(switch_here())
+        switch = stack.enter_context(switch_here(silence_ms=SILENCE_MS))
         self.pool = stack.enter_context(ThreadPoolExecutor(WORKERS))
         self.paths: dict[int, Path] = {}
         self.workers: dict[int, Worker] = {}

@@ -265,7 +265,7 @@ def test_a_sum_beyond_the_deadline_is_partial_and_says_so() -> None:
     def work(connection: SumConnection) -> float:
         if connection.rank == 2:
             late.wait(PATIENCE_S)
-            connection.all_reduce(np.ones(10, np.float32), partial=True)
+            connection.all_reduce(np.ones(10, np.float32), "mean", partial=True)
             return 0.0
         array = np.full(10, 3.0 + connection.rank, np.float32)
         future = connection.all_reduce_async(array, "mean", partial=True)

@@ -42,6 +42,9 @@ def reduced(connection: olaf.SumConnection, order: dict[str, Any]) -> dict[str, 
     timeout_s = order.get("timeout_s")
     if order["do"] == "broadcast":
         connection.broadcast(array, order["root"], timeout_s=timeout_s)
+    elif order.get("elsewhere"):
+        # The same call from another line.
+        connection.all_reduce(array, order["do"], timeout_s=timeout_s)
     else:
         connection.all_reduce(array, order["do"], timeout_s=timeout_s)
     return {

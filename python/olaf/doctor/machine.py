@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from olaf import _olaf, extras
 from olaf.doctor.finding import Section
+from olaf.files.keyfile import PUBLIC
 
 BUFFER_BYTES = 4 * 2**20
 """A socket buffer that holds the bursts of a few workers. Smaller ones overflow."""
@@ -125,6 +126,9 @@ def _key(section: Section, key_file: str | None) -> None:
         section.fix("key", str(error), "give this user the key file of the job, with mode 600")
         return
     section.measured["key"] = name
+    if key_file == PUBLIC:
+        section.note("key", f"{key_file}: key {name}, which everybody has: it keeps nobody out")
+        return
     of = "any job" if job is None else f"job {job}"
     users = "switches" if kind == "switch" else "workers and servers"
     found = f"{key_file}: key {name} of {of}, for {users}"

@@ -10,21 +10,23 @@ the same operations in the same order.
 from __future__ import annotations
 
 import json
-import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from olaf.files.keyfile import with_key
-from olaf.memory.views import View, view_of
+from olaf.memory.views import READ_ONLY, View, view_of
 from olaf.processes import callbacks, forking
-from olaf.sums import protocols, second_switch
+from olaf.sums import checking, flight, protocols, second_switch, wide
+from olaf.sums.future import SumFuture
 from olaf.sums.program import program_of
 
 if TYPE_CHECKING:
     from typing import Self
+
+    from numpy.typing import NDArray
 
     from olaf._olaf import SumClient, SumOperation
     from olaf.sums.pipeline import PipelinedTraining
@@ -36,17 +38,6 @@ OPS = ("sum", "mean", "min", "max")
 
 MOST_RESTING = 2
 """Threads of a connection that wait for the next callback, at most."""
-
-
-class Counts(NamedTuple):
-    """Who is in a result."""
-
-    contributors: int
-    """Workers in the block with the fewest contributors."""
-    expected: int
-    """Workers that belong into the sum."""
-    not_finite: bool
-    """True if a worker sent a NaN or an infinity."""
 
 
 def connect_sum(
@@ -122,7 +113,21 @@ def connect_sum(
         client.leave()
         raise
     threshold = options.get("threshold")
-    connection = SumConnection(client, job=job, protocol=protocol, threshold=threshold)
+    try:
+        recorder = flight.Recorder(
+            client.place, job=job, program=identity, protocol=protocol, switch=switch
+        )
+    except BaseException:
+        client.leave()
+        raise
+    connection = SumConnection(
+        client,
+        job=job,
+        protocol=protocol,
+        threshold=threshold,
+        recorder=recorder,
+        is_alone=workers == 1,
+    )
     if fall_back is not None:
         connection._moves = second_switch.warn_of_move(client)
     return connection
@@ -143,13 +148,18 @@ class SumConnection:
         job: int = 1,
         protocol: str = "reduce",
         threshold: float | str | None = None,
+        recorder: flight.Recorder | None = None,
+        is_alone: bool = False,
     ) -> None:
         self._client = client
+        self._flight = recorder or flight.Recorder(client.place, job=job)
         self._moves: threading.Thread | None = None
         """Warns when the job has moved to its second switch."""
         self._job = job
         self._protocol = protocol
         self._threshold = threshold
+        self._is_alone = is_alone
+        self._checks = checking.is_on()
         self._telling = threading.Lock()
         self._told: dict[int, Callable[[], None]] = {}
         self._tellers: set[threading.Thread] = set()
@@ -176,6 +186,16 @@ class SumConnection:
         return self._job
 
     @property
+    def protocol(self) -> str:
+        """Name of the protocol, as given to `connect_sum`."""
+        return self._protocol
+
+    @property
+    def is_alone(self) -> bool:
+        """True if the job is one of ``workers=1``: a sum is then the worker's own array."""
+        return self._is_alone
+
+    @property
     def rank(self) -> int:
         """This worker's rank, from 0. In an elastic job it may change when workers come or go."""
         return self._place()[0]
@@ -190,30 +210,63 @@ class SumConnection:
         array: T,
         op: Op = "sum",
         *,
-        exact: bool = False,
+        exact: bool | Literal["wide"] = False,
         timeout_s: float | None = None,
         partial: bool = False,
     ) -> T:
         """Reduce ``array`` with those of all workers, in place, and return it.
 
         array: numpy float32, float16, int32 or int64, or a CPU tensor of these types or bfloat16.
-        An array that is not contiguous is copied, reduced and written back.
+        An array that is not contiguous is copied, reduced and written back. An empty one is an
+        operation, too: every worker calls the same.
         op: "sum", "mean" (floats only), "min" or "max". Integer sums wrap. A mean of float16 or
         bfloat16 is summed and divided in float32: it takes the bytes of float32.
         exact: sum float32 so that the same inputs give the same bits in every run, whatever the
-        order in which they arrive. It costs one round trip more. Integers are always exact.
+        order in which they arrive. It costs one round trip more. Integers are always exact. "wide"
+        keeps small values beside large ones, too: it sends twice the bytes.
         timeout_s: time limit; None uses ``operation_timeout_ms`` of `connect_sum`.
         partial: accept a result that lacks workers which missed the deadline of a block. The mean
         is then over its contributors.
 
         After an error the contents of ``array`` are undefined. Raises SumError if the operation
-        failed, TimeoutError at the time limit, ValueError for an array that cannot be reduced.
+        failed, TimeoutError at the time limit, ValueError for an array that cannot be reduced. A
+        call that the protocol does not have (max over "trio") is an operation that fails with
+        ValueError: the other workers are told what this one called.
         """
-        view, name = _prepared(array, op, exact=exact)
-        if view.size:
-            self._client.reduce(view.array, view.lanes, name, partial=partial, timeout_s=timeout_s)
-            view.write_back()
+        view, name = _prepared(array, op, exact=bool(exact))
+        is_wide = exact == "wide" and bool(view.size) and name.startswith("exact_")
+        entry, tag = self._recorded(array, view, f"wide_{op}" if is_wide else name)
+        try:
+            if is_wide:
+                self._reduce_wide(view, op, timeout_s, tag, partial=partial)
+            else:
+                self._client.reduce(
+                    view.array, view.lanes, name, partial=partial, timeout_s=timeout_s, tag=tag
+                )
+                view.write_back()
+        except BaseException as error:
+            self._flight.end(entry, error)
+            raise
+        self._flight.end(entry)
         return array
+
+    def _reduce_wide(
+        self, view: View, op: str, timeout_s: float | None, tag: int, *, partial: bool
+    ) -> None:
+        if partial:
+            raise ValueError(
+                'exact="wide" sums for all workers or for none: leave partial=True out'
+            )
+        if not view.array.flags.writeable:
+            raise ValueError(READ_ONLY)
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+
+        def reduce(lanes: NDArray[Any], kind: str, name: str) -> None:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            self._client.reduce(lanes, kind, name, timeout_s=left, tag=tag)
+
+        wide.all_reduce(view.array, op, reduce, lambda: self.workers)
+        view.write_back()
 
     def all_reduce_async(
         self,
@@ -224,18 +277,26 @@ class SumConnection:
         timeout_s: float | None = None,
         partial: bool = False,
     ) -> SumFuture[T]:
-        """Begin an `all_reduce` and return at once; leave ``array`` alone until it has ended."""
+        """Begin an `all_reduce` and return at once; leave ``array`` alone until it has ended.
+
+        ``exact="wide"`` is two operations, one after the other: only `all_reduce` has it.
+        """
+        if not isinstance(exact, bool):
+            raise ValueError(f"exact = {exact!r}: must be True or False; all_reduce has more")
         view, name = _prepared(array, op, exact=exact)
         return self._begin(array, view, name, 0, timeout_s, partial=partial)
 
     def broadcast(self, array: T, root: int = 0, *, timeout_s: float | None = None) -> T:
         """Overwrite ``array`` with that of the worker with rank ``root``, and return it."""
-        view = view_of(array)
-        if view.size:
-            self._client.reduce(
-                view.array, view.lanes, "broadcast", root=self._root(root), timeout_s=timeout_s
-            )
+        view, root = view_of(array), self._root(root)
+        entry, _ = self._recorded(array, view, "broadcast", root)
+        try:
+            self._client.reduce(view.array, view.lanes, "broadcast", root=root, timeout_s=timeout_s)
             view.write_back()
+        except BaseException as error:
+            self._flight.end(entry, error)
+            raise
+        self._flight.end(entry)
         return array
 
     def broadcast_async(
@@ -303,6 +364,10 @@ class SumConnection:
         stats: dict[str, Any] = json.loads(self._client.stats())
         return stats
 
+    def operations(self) -> list[dict[str, Any]]:
+        """The last operations of this worker, the oldest first: see docs/flight.md."""
+        return self._flight.operations()
+
     def events(self) -> list[dict[str, Any]]:
         """The events since the last call: a silent switch, a new generation, .."""
         return [json.loads(event) for event in self._client.events()]
@@ -313,6 +378,7 @@ class SumConnection:
         With ``fall_back`` it waits until all workers have their results: for 15 s at most.
         Callbacks return before it does, if they take no more than 2 s.
         """
+        self._flight.close()
         self._client.leave()
         if self._moves not in (None, threading.current_thread()):
             self._moves.join(callbacks.EXIT_WAIT_S)
@@ -351,12 +417,29 @@ class SumConnection:
     def _begin(
         self, array: T, view: View, op: str, root: int, timeout_s: float | None, *, partial: bool
     ) -> SumFuture[T]:
-        if not view.size:
-            return SumFuture(self, array, view, None)
-        operation = self._client.begin(
-            view.array, view.lanes, op, root=root, partial=partial, timeout_s=timeout_s
-        )
-        return SumFuture(self, array, view, operation)
+        entry, tag = self._recorded(array, view, op, root)
+        try:
+            operation = self._client.begin(
+                *(view.array, view.lanes, op),
+                root=root,
+                partial=partial,
+                timeout_s=timeout_s,
+                tag=tag,
+            )
+        except BaseException as error:
+            self._flight.end(entry, error)
+            raise
+        return SumFuture(self, array, view, operation, entry)
+
+    def _recorded(
+        self, array: object, view: View, op: str, root: int = 0
+    ) -> tuple[flight.Entry, int]:
+        """An entry of the flight recorder, and the mark of the call for the other workers."""
+        if not self._checks:
+            return self._flight.begin(op, view.lanes, view.size, root, None), 0
+        place = checking.place_of_call()
+        entry = self._flight.begin(op, view.lanes, view.size, root, place)
+        return entry, checking.mark(array, place)
 
     def _call_at_end(self, operation: SumOperation, call: Callable[[], None]) -> None:
         """Call when the operation has ended: in a thread for this, or now if it has."""
@@ -399,97 +482,6 @@ class SumConnection:
                     del call
         with self._telling:
             self._tellers.discard(threading.current_thread())
-
-
-class SumFuture(Generic[T]):
-    """The result of an operation that has begun."""
-
-    def __init__(
-        self, connection: SumConnection, array: T, view: View, operation: SumOperation | None
-    ) -> None:
-        self._connection = connection
-        self._array = array
-        self._view = view
-        self._operation = operation
-        self._lock = threading.Lock()
-        self._settled = operation is None
-        self._error: BaseException | None = None
-        self._counts: Counts | None = None
-        self._calls: list[Callable[[SumFuture[T]], object]] | None = None
-
-    def done(self) -> bool:
-        """True if the operation has ended, well or not."""
-        if self._settled or self._operation is None:
-            return True
-        self._connection._check_process()
-        if not self._operation.done():
-            return False
-        self._settle()
-        return True
-
-    def wait(self, timeout_s: float | None = None) -> T:
-        """Wait for the end, and return the array with the result.
-
-        timeout_s: longest wait; None waits for the operation's own time limit. Raises TimeoutError
-        if it is over: the operation then goes on. Raises as `SumConnection.all_reduce` does.
-        """
-        if not self._settled and self._operation is not None:
-            self._connection._check_process()
-            if not self._operation.wait(timeout_s):
-                raise TimeoutError(f"the operation has not ended after {timeout_s} s; it goes on")
-            self._settle()
-        if self._error is not None:
-            raise self._error
-        return self._array
-
-    def exception(self) -> BaseException | None:
-        """Why the operation failed; None if it did not, or has not ended."""
-        return self._error if self.done() else None
-
-    @property
-    def counts(self) -> Counts | None:
-        """Who is in the result; None before the end, and after an error."""
-        self.done()
-        return self._counts
-
-    def add_done_callback(self, fn: Callable[[SumFuture[T]], object]) -> None:
-        """Call ``fn(future)`` at the end: in a thread of the connection, or now if it has come."""
-        if self._operation is None:
-            fn(self)
-            return
-        with self._lock:
-            first = self._calls is None
-            self._calls = [*(self._calls or ()), fn]
-        if first:
-            self._connection._call_at_end(self._operation, self._call)
-        elif self._settled:
-            self._call()
-
-    def _call(self) -> None:
-        self._settle()
-        while True:
-            with self._lock:
-                if not self._calls:
-                    self._calls = None
-                    return
-                fn = self._calls.pop(0)
-            try:
-                fn(self)
-            except Exception:
-                # As in `concurrent.futures`: the other callbacks are called all the same.
-                logging.getLogger("olaf").exception("a callback of an all-reduce failed")
-
-    def _settle(self) -> None:
-        """Take the outcome, once, and write a copy back."""
-        with self._lock:
-            if self._settled or self._operation is None:
-                return
-            try:
-                self._counts = Counts(*self._operation.outcome())
-                self._view.write_back()
-            except Exception as error:
-                self._error = error
-            self._settled = True
 
 
 def _prepared(array: object, op: str, *, exact: bool) -> tuple[View, str]:

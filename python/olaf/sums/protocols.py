@@ -78,7 +78,8 @@ PROTOCOLS: dict[str, Protocol] = {
         own=frozenset(
             (
                 *("values", "servers", "first_packets", "threshold_packets", "most_packets"),
-                *("time_out_ms", "overflow", "factor"),
+                *("time_out_ms", "overflow", "factor", "allocation", "parts", "part"),
+                "congestion",
             )
         ),
     ),
