@@ -92,9 +92,43 @@ def broadcasts(values: torch.Tensor, group: Any, rounds: int) -> list[float]:
     return taken
 
 
+def reduce_scatters(values: torch.Tensor, group: Any, rounds: int) -> list[float]:
+    """Calls back to back: each rank gets its part of the sum. Every rank sends all values."""
+    size, rank = dist.get_world_size(), dist.get_rank()
+    values = values[: values.numel() // size * size]
+    part = torch.empty(values.numel() // size)
+    taken = []
+    dist.barrier()
+    for at in range(WARM_UP + rounds):
+        began = time.perf_counter()
+        dist.reduce_scatter_tensor(part, values, group=group)
+        if at >= WARM_UP:
+            taken.append(time.perf_counter() - began)
+    torch.testing.assert_close(part, values.chunk(size)[rank] * size, rtol=1e-5, atol=1e-5)
+    return taken
+
+
+def all_gathers(values: torch.Tensor, group: Any, rounds: int) -> list[float]:
+    """Calls back to back: all ranks get the parts of all."""
+    size, rank = dist.get_world_size(), dist.get_rank()
+    values = values[: values.numel() // size * size]
+    mine, whole = values.chunk(size)[rank].clone(), torch.empty_like(values)
+    taken = []
+    dist.barrier()
+    for at in range(WARM_UP + rounds):
+        began = time.perf_counter()
+        dist.all_gather_into_tensor(whole, mine, group=group)
+        if at >= WARM_UP:
+            taken.append(time.perf_counter() - began)
+    assert torch.equal(whole, values), "an all-gather brought other values"
+    return taken
+
+
 SERIES: dict[str, Callable[[torch.Tensor, Any, int], list[float]]] = {
     "all_reduce": all_reduces,
     "broadcast": broadcasts,
+    "reduce_scatter": reduce_scatters,
+    "all_gather": all_gathers,
 }
 
 

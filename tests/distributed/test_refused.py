@@ -59,4 +59,5 @@ def test_detail_names_the_ranks_that_differ(
 def test_a_group_without_room_is_told_how_to_make_room(said: list[dict[str, Any]]) -> None:
     for of_rank in said:
         assert of_rank["first group"] == ""
-        assert "--set switch.reduce.jobs=64" in of_rank["second group"]
+        for refused in ("second group", "late group", "late group again"):
+            assert "--set switch.reduce.jobs=64" in of_rank[refused]

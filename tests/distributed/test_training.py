@@ -30,6 +30,18 @@ def test_two_models_have_the_losses_that_gloo_gives(tmp_path: Path) -> None:
             assert losses["exact"] == losses["exact again"], "the same bits"
 
 
+def test_fsdp_has_the_losses_that_gloo_gives(tmp_path: Path) -> None:
+    program = HERE / "programs" / "sharded.py"
+    with sum_switch() as switch:
+        ran = torchrun(program, str(tmp_path), ranks=RANKS, switch=switch.address)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    for of_rank in outcomes(tmp_path, RANKS):
+        assert of_rank["gloo"][-1] < of_rank["gloo"][0]
+        assert of_rank["olaf"] == pytest.approx(of_rank["gloo"], rel=1e-4)
+        # The gradients of three layers in each of twelve steps.
+        assert of_rank["sums"] == 36
+
+
 @pytest.mark.parametrize(("example", "said"), [("ddp_sum.py", 1), ("ddp_hook.py", RANKS)])
 def test_the_example_is_short_and_learns(example: str, said: int) -> None:
     assert len((EXAMPLES / example).read_text(encoding="utf-8").splitlines()) < 45

@@ -1,6 +1,8 @@
 """Olaf for users of torch.
 
 - the backend ``olaf`` of `torch.distributed`: importing this module registers it.
+- `DistributedOptimizer`: any optimizer, with the mean gradient of all workers; beside it
+  `broadcast_parameters`, `broadcast_optimizer_state` and `furthest`.
 - `sum_hook`, `SumState`: DDP's gradients through the switch, for programs with their own group.
 - `parameters`, `gradients`, `step`, `views`: models as numpy arrays that share their memory, for
   `olaf.connect`.
@@ -10,10 +12,23 @@ from olaf import extras
 
 extras.need("torch", "torch", what="olaf.torch")
 
+from olaf.sums.state import furthest  # noqa: E402
+from olaf.torch.begin_equal import broadcast_optimizer_state, broadcast_parameters  # noqa: E402
+from olaf.torch.optimizer import DistributedOptimizer  # noqa: E402
 from olaf.torch.options import SumOptions  # noqa: E402
 from olaf.torch.tensors import gradients, parameters, step, views  # noqa: E402
 
-__all__ = ["SumOptions", "gradients", "parameters", "step", "views"]
+__all__ = [
+    "DistributedOptimizer",
+    "SumOptions",
+    "broadcast_optimizer_state",
+    "broadcast_parameters",
+    "furthest",
+    "gradients",
+    "parameters",
+    "step",
+    "views",
+]
 
 import torch.distributed  # noqa: E402
 

@@ -23,7 +23,7 @@ ENDED = "olaf/ended"
 """Key of the reason why the ranks did not all join; empty if they did."""
 
 ROOM = (
-    ". Each group that sums is a job at the switch, and so is the world. A switch has room for 8 "
+    ". Each group that sums is a job at the switch, and so is the world. A switch has room for 32 "
     "jobs by default: start it with --set switch.reduce.jobs=64, for example, or let small groups "
     "use gloo, as in new_group(backend='gloo')"
 )

@@ -62,9 +62,10 @@ TYPES = (
 )
 REDUCTIONS = ("SUM", "AVG", "MIN", "MAX", "PRODUCT", "BAND", "BOR", "BXOR")
 OTHERS = (
-    *("reduce", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all"),
+    *("reduce", "all_gather", "gather", "scatter", "all_to_all"),
     *("send, recv", "barrier", "objects"),
 )
+REDUCING = "`all_reduce`, `reduce_scatter`"
 FLOATING_ONLY = ("AVG",)
 WHOLE_ONLY = ("BAND", "BOR", "BXOR")
 
@@ -103,7 +104,7 @@ def table() -> list[str]:
         for dtype in TYPES:
             cells = tuple(path(PROTOCOLS[name], reduction, dtype) for name in names)
             rows.setdefault(cells, []).append(str(dtype).removeprefix("torch."))
-        call = "`broadcast`" if reduction is None else f"`all_reduce`, {reduction}"
+        call = "`broadcast`" if reduction is None else f"{REDUCING}, {reduction}"
         for cells, types in rows.items():
             lines.append(f"| {call} | {', '.join(types)} | {' | '.join(cells)} |")
     others = ", ".join(OTHERS)
@@ -116,7 +117,8 @@ def announcement(size: int, switch: str, job: int, name: str) -> str:
     protocol = PROTOCOLS[name]
     types = [dtype for dtype in TYPES if carries(protocol, [dtype])]
     listed = ", ".join(str(dtype).removeprefix("torch.") for dtype in types)
-    both = "all_reduce and broadcast" if protocol.broadcasts else "all_reduce"
+    both = "all_reduce, reduce_scatter"
+    both += " and broadcast" if protocol.broadcasts else ""
     return (
         f"olaf: {size} ranks sum through the switch {switch} (protocol {name}, job {job}): {both} "
         f"of {listed}; all else goes by gloo"

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 
 from olaf.sums.protocols import PROTOCOLS
-from olaf.torch import calls, detail, devices, paths, profiling
+from olaf.torch import calls, detail, devices, expecting, paths, profiling
 from olaf.torch.compiling import uncompiled
 from olaf.torch.connecting import connect, fresh
 from olaf.torch.devices import NAME
@@ -31,13 +31,13 @@ from olaf.torch.options import Settings, SumOptions, settings
 from olaf.torch.sums import Sums
 
 if TYPE_CHECKING:
-    from olaf.sums.collective import Op
+    from olaf.sums.collective import Op, SumConnection
 
 Tensors: TypeAlias = torch.Tensor | Sequence[torch.Tensor]
 
 
 class SumProcessGroup(dist.ProcessGroup):
-    """`all_reduce` and `broadcast` go through the switch where the tensor allows it."""
+    """`all_reduce`, `reduce_scatter`, `broadcast` go through the switch if the tensor allows it."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class SumProcessGroup(dist.ProcessGroup):
         if operation is None or len(tensors) != 1:
             return self._other_for(tensors).allreduce(tensors, opts)
         with self._seen("all_reduce", operation, tensors, opts):
-            return self._sums().all_reduce(
+            return self._sums(wait=_waits(opts)).all_reduce(
                 tensors, operation, timeout_s=self._limit(opts), wait=_waits(opts)
             )
 
@@ -102,7 +102,7 @@ class SumProcessGroup(dist.ProcessGroup):
         if operation is None:
             return self._other_for(tensors).allreduce_coalesced(tensors, opts)
         with self._seen("all_reduce_coalesced", operation, tensors, opts):
-            return self._sums().all_reduce(
+            return self._sums(wait=_waits(opts)).all_reduce(
                 tensors, operation, timeout_s=self._limit(opts), wait=_waits(opts)
             )
 
@@ -115,8 +115,96 @@ class SumProcessGroup(dist.ProcessGroup):
         if not self._broadcasts(tensors) or len(tensors) != 1:
             return self._other_for(tensors).broadcast(tensors, opts)
         with self._seen("broadcast", f"from rank {opts.rootRank}", tensors, opts):
-            return self._sums().broadcast(
+            return self._sums(wait=_waits(opts)).broadcast(
                 tensors[0], opts.rootRank, timeout_s=self._limit(opts), wait=_waits(opts)
+            )
+
+    @uncompiled
+    def reduce_scatter(
+        self, outputs: Tensors, inputs: Any, opts: Any = None, op: Any = None, timeout: Any = None
+    ) -> Work:
+        """Reduce a list of parts, of any sizes; each rank gets the part at its place."""
+        if isinstance(outputs, torch.Tensor):
+            inputs = [inputs]
+        outputs, opts = (
+            _listed(outputs),
+            _options(dist.ReduceScatterOptions, opts, timeout, op=op),
+        )
+        parts = [list(each) for each in inputs]
+        rank, size = self.rank(), self.size()
+        fits = len(parts) == len(outputs) and all(
+            len(each) == size and each[rank].numel() == output.numel()
+            for each, output in zip(parts, outputs, strict=True)
+        )
+        operation = self._scatters(outputs, parts, opts) if fits else None
+        if operation is None:
+            return self._other_for(outputs).reduce_scatter(outputs, parts, opts)
+        return self._reduce_scattered("reduce_scatter", outputs, parts, operation, opts)
+
+    @uncompiled
+    def reduce_scatter_single(
+        self, output: torch.Tensor, input_tensor: torch.Tensor, opts: Any = None
+    ) -> Work:
+        """Reduce a tensor; each rank gets the part at its place."""
+        opts = _options(dist.ReduceScatterOptions, opts, None)
+        operation = self._scatters([output], [[input_tensor]], opts)
+        if operation is None or input_tensor.numel() != output.numel() * self.size():
+            other = self._other_for(output)
+            # Releases of torch before 2.15 have the other name alone.
+            named = getattr(other, "reduce_scatter_single", None) or other._reduce_scatter_base
+            return named(output, input_tensor, opts)
+        parts = [list(input_tensor.detach().reshape(-1).chunk(self.size()))]
+        return self._reduce_scattered("reduce_scatter", [output], parts, operation, opts)
+
+    _reduce_scatter_base = reduce_scatter_single
+
+    @uncompiled
+    def reduce_scatter_single_coalesced(
+        self, outputs: Tensors, inputs: Tensors, opts: Any = None
+    ) -> Work:
+        """Reduce several tensors. Small ones become one operation."""
+        outputs, inputs = _listed(outputs), _listed(inputs)
+        opts = _options(dist.ReduceScatterOptions, opts, None)
+        fits = len(outputs) == len(inputs) and all(
+            given.numel() == output.numel() * self.size()
+            for given, output in zip(inputs, outputs, strict=True)
+        )
+        operation = self._scatters(outputs, [inputs], opts) if fits else None
+        if operation is None:
+            other = self._other_for(outputs)
+            named = getattr(other, "reduce_scatter_single_coalesced", None)
+            return (named or other.reduce_scatter_tensor_coalesced)(outputs, inputs, opts)
+        parts = [list(given.detach().reshape(-1).chunk(self.size())) for given in inputs]
+        return self._reduce_scattered("reduce_scatter_coalesced", outputs, parts, operation, opts)
+
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+
+    def _scatters(
+        self, outputs: list[torch.Tensor], inputs: Sequence[Sequence[torch.Tensor]], opts: Any
+    ) -> Op | None:
+        """The operation's name if the switch can do it. CUDA tensors go by gloo."""
+        every = [*outputs, *(tensor for each in inputs for tensor in each)]
+        alike = {(tensor.dtype, tensor.device.type) for tensor in every}
+        if len(alike) != 1 or every[0].device.type != "cpu":
+            return None
+        return self._operation(every, opts)
+
+    def _reduce_scattered(
+        self,
+        kind: str,
+        outputs: list[torch.Tensor],
+        inputs: list[list[torch.Tensor]],
+        operation: Op,
+        opts: Any,
+    ) -> Work:
+        with self._seen(kind, operation, [part for each in inputs for part in each], opts):
+            return self._sums(wait=_waits(opts)).reduce_scatter(
+                outputs,
+                inputs,
+                operation,
+                rank=self.rank(),
+                timeout_s=self._limit(opts),
+                wait=_waits(opts),
             )
 
     @uncompiled
@@ -182,18 +270,28 @@ class SumProcessGroup(dist.ProcessGroup):
             self._comparison.check(detail.signature(kind, which, tensors), limit)
         return profiling.event(f"{NAME}:{kind}", tensors)
 
-    def _sums(self) -> Sums:
-        """The connection; made at the first use, by all ranks together."""
+    def _sums(self, *, wait: bool = True) -> Sums:
+        """The connection; made at the first use, by all ranks together.
+
+        wait: the caller waits for its result anyway, and so for the other ranks. Otherwise the
+        group's lane makes the connection.
+        """
         with self._lock:
-            if self._made is None:
-                self._made = self._connect()
+            if self._made is None or self._made.could_not_join:
+                # A fall-back's watcher and its lane need the connection from the start.
+                is_late = not wait and not self._settings.falls_back
+                own = _own_client(self._store) if is_late else None
+                self._made = self._connect() if own is None else self._join_later(own)
             return self._made
 
-    def _connect(self) -> Sums:
+    def _join_later(self, store: Store) -> Sums:
+        return Sums(lambda: self._join(store), self._settings, size=self.size())
+
+    def _join(self, store: Store) -> SumConnection:
         rank, size = self.rank(), self.size()
         connection = connect(
             self._settings,
-            self._store,
+            store,
             rank=rank,
             size=size,
             timeout=self._timeout,
@@ -202,10 +300,18 @@ class SumProcessGroup(dist.ProcessGroup):
         if self._is_world and rank == 0:
             chosen = self._settings
             said = paths.announcement(size, chosen.switch, chosen.job, chosen.protocol)
+            if chosen.protocol == "reduce":
+                # The packets of the other protocols carry less.
+                said += f"\nolaf: {expecting.expected(connection.stats(), size)}"
             print(said, file=sys.stderr, flush=True)
         # At the exit of a program that does not destroy its groups: the others then need not wait
         # until this worker counts as dead.
         weakref.finalize(self, connection.close)
+        return connection
+
+    def _connect(self) -> Sums:
+        rank, size = self.rank(), self.size()
+        connection = self._join(self._store)
         if not self._settings.falls_back:
             return Sums(connection, self._settings, size=size)
         spare = _gloo("spare", self._store, rank, size, self._timeout)
@@ -260,8 +366,6 @@ THROUGH_GLOO = (
     *("reduce", "gather", "gather_single", "gather_into_tensor", "scatter"),
     *("allgather", "_allgather_base", "allgather_coalesced"),
     *("all_gather_single", "all_gather_single_coalesced"),
-    *("reduce_scatter", "_reduce_scatter_base"),
-    *("reduce_scatter_single", "reduce_scatter_single_coalesced"),
     *("alltoall", "alltoall_base", "all_to_all_single"),
 )
 """Calls that gloo does. Not every version of torch has all of them."""
@@ -311,6 +415,15 @@ def _gloo(name: str, store: Store, rank: int, size: int, timeout: timedelta) -> 
     return dist.ProcessGroupGloo(dist.PrefixStore(name, store), rank, size, timeout)
 
 
+def _own_client(store: Store) -> Store | None:
+    """A client of the store for another thread; None where this release of torch has no `clone`.
+
+    Two threads that share a client wait for each other: a call that waits for a key keeps it.
+    """
+    clone = getattr(store, "clone", None)
+    return None if clone is None else clone()
+
+
 def _listed(tensors: Tensors) -> list[torch.Tensor]:
     return [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
 
@@ -320,7 +433,7 @@ def _options(kind: Any, given: Any, timeout: Any, *, op: Any = None, root: Any =
     if isinstance(given, kind):
         return given
     options = kind()
-    if kind is dist.AllreduceOptions:
+    if kind is not dist.BroadcastOptions:
         options.reduceOp = next(one for one in (op, given, dist.ReduceOp.SUM) if one is not None)
     else:
         options.rootRank = next(one for one in (root, given, 0) if one is not None)

@@ -16,6 +16,7 @@ from olaf.processes import forking
 from olaf.torch import calls
 from olaf.torch.calls import Call
 from olaf.torch.failing import failure
+from olaf.torch.joining import Joining
 from olaf.torch.lane import Lane
 from olaf.torch.options import Settings
 from olaf.torch.staging import Staging
@@ -41,16 +42,17 @@ class Sums:
 
     def __init__(
         self,
-        connection: SumConnection,
+        connection: SumConnection | Callable[[], SumConnection],
         settings: Settings,
         *,
         size: int,
         fall_back: Callable[[Lane], FallBack] | None = None,
     ) -> None:
-        self._connection = connection
+        """connection: a function makes it in the lane, before the first operation."""
+        self._lane = Lane("olaf-sums")
+        self._joining = Joining(connection, self._lane)
         self._settings = settings
         self._size = size
-        self._lane = Lane("olaf-sums")
         self._fall_back = fall_back(self._lane) if fall_back else None
         self._staging: dict[torch.device, Staging] = {}
         self._open: dict[int, SumWork] = {}
@@ -62,6 +64,16 @@ class Sums:
         """In a child that was forked: the rank is its parent. The connection says so, too."""
         self._inert, self._fall_back = forking.Inert(), None
 
+    @property
+    def could_not_join(self) -> bool:
+        """The connection could not be made. Each operation has said why."""
+        return self._joining.has_failed
+
+    @property
+    def _connection(self) -> SumConnection:
+        """While the lane makes it, operations wait in the lane, and nobody else asks for it."""
+        return self._joining.connection
+
     def all_reduce(
         self, tensors: Sequence[torch.Tensor], operation: Op, *, timeout_s: float, wait: bool
     ) -> SumWork:
@@ -70,16 +82,19 @@ class Sums:
             return self._at_once(tensors[0], operation, timeout_s)
 
         def make(lanes: torch.Tensor) -> Call:
-            return calls.all_reduce(
-                lanes,
-                operation,
-                timeout_s=timeout_s,
-                partial=self._settings.partial,
-                size=self._size,
-                exact=self._settings.exact,
-            )
+            return self._all_reduce_of(lanes, operation, timeout_s)
 
         return self._do(tensors, make, wait=wait)
+
+    def _all_reduce_of(self, lanes: torch.Tensor, operation: Op, timeout_s: float) -> Call:
+        return calls.all_reduce(
+            lanes,
+            operation,
+            timeout_s=timeout_s,
+            partial=self._settings.partial,
+            size=self._size,
+            exact=self._settings.exact,
+        )
 
     def _goes_at_once(self, tensor: torch.Tensor) -> bool:
         """The caller's own thread can reduce the tensor where it lies, and nothing waits before."""
@@ -115,6 +130,34 @@ class Sums:
             [tensor], lambda lanes: calls.broadcast(lanes, root, timeout_s=timeout_s), wait=wait
         )
 
+    def reduce_scatter(
+        self,
+        outputs: Sequence[torch.Tensor],
+        inputs: Sequence[Sequence[torch.Tensor]],
+        operation: Op,
+        *,
+        rank: int,
+        timeout_s: float,
+        wait: bool,
+    ) -> SumWork:
+        """Reduce each list of parts; this rank gets the part at its place. CPU tensors.
+
+        It is an all-reduce of a copy, as gloo's is. Each rank sends all parts in any case, so a
+        switch that gave each rank its own part alone would save bytes, and no time.
+        """
+        wholes = [torch.cat([part.detach().reshape(-1) for part in parts]) for parts in inputs]
+
+        def make(lanes: torch.Tensor) -> Call:
+            return self._all_reduce_of(lanes, operation, timeout_s)
+
+        def give_parts() -> None:
+            for output, whole, parts in zip(outputs, wholes, inputs, strict=True):
+                at = sum(part.numel() for part in parts[:rank])
+                mine = whole[at : at + output.numel()]
+                output.detach().copy_(mine.view(output.shape))
+
+        return self._do(wholes, make, wait=wait, results=outputs, at_end=give_parts)
+
     def wait_for_all(self) -> None:
         """Wait until all operations that have begun have ended. Each handle has its own error."""
         for work in list(self._open.values()):
@@ -126,25 +169,46 @@ class Sums:
         if self._fall_back is not None:
             self._fall_back.leave(timeout_s)
         self._lane.stop()
-        self._connection.close()
+        self._joining.close()
 
-    def _do(self, tensors: Sequence[torch.Tensor], make: MakeCall, *, wait: bool) -> SumWork:
-        """Start the operations of one call. wait: the caller waits for them anyway."""
-        given = tensors
-        tensors = [tensor for tensor in given if tensor.numel()]
+    def _do(
+        self,
+        tensors: Sequence[torch.Tensor],
+        make: MakeCall,
+        *,
+        wait: bool,
+        results: Sequence[torch.Tensor] | None = None,
+        at_end: Callable[[], None] | None = None,
+    ) -> SumWork:
+        """Start the operations of one call.
+
+        wait: the caller waits for them anyway. results: the tensors of the handle, if others than
+        those that are reduced; `at_end` fills them. CPU tensors alone.
+        """
+        given = tensors if results is None else results
+        summed, tensors = tensors, [tensor for tensor in tensors if tensor.numel()]
+        if not tensors and summed and summed[0].device.type == "cpu":
+            # Another rank may have values here: the switch then names the rank that differs.
+            tensors = summed[:1]
         if not tensors:
             return self._work(given, [])
         try:
             if self._inert is not None:
                 self._inert.refuse()
-            for tensor in tensors:
+            for tensor in tensors if results is None else results:
                 refuse_repeated(tensor)
         except (ValueError, RuntimeError) as error:
             raise self._explain(make(tensors[0].reshape(-1)))(error) from error
         self._forget_ended()
         if tensors[0].device.type == "cuda":
             return self._staged(given, tensors, make)
-        parts, put_back = _flat(tensors)
+        parts, put_in_place = _flat(tensors)
+
+        def put_back() -> None:
+            put_in_place()
+            if at_end is not None:
+                at_end()
+
         every = [make(part) for part in parts]
         # The lane keeps the order of the calls, so nothing may overtake a call that waits there.
         if self._fall_back is not None or not self._lane.idle:

@@ -19,7 +19,7 @@ from olaf.torch.distributed import dist
 
 
 class Pending(Protocol):
-    """An operation under way; `olaf.sums.collective.SumFuture` is one."""
+    """An operation under way; `olaf.sums.future.SumFuture` is one."""
 
     def wait(self, timeout_s: float | None = None) -> Any: ...  # noqa: D102
     def done(self) -> bool: ...  # noqa: D102

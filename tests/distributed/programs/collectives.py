@@ -254,6 +254,98 @@ def coalesced(_: Any) -> None:
             assert (tensor == (at + 1) * size * size).all()
 
 
+def sums_of_world() -> int:
+    """The number of the last sum through the switch."""
+    numbers = [one["number"] for one in dist.group.WORLD._sums()._connection.operations()]
+    return numbers[-1] if numbers else 0
+
+
+@check
+def reduce_scatters(gloo: Any) -> None:
+    size = dist.get_world_size()
+    for dtype in CARRIED + OTHERS:
+        for operation in OPERATIONS:
+            for length in (1, 63, 16_385):
+                before = sums_of_world()
+                given, ours = mine(length * size, dtype, length), torch.zeros(length, dtype=dtype)
+                kept, theirs = given.clone(), torch.zeros(length, dtype=dtype)
+                dist.reduce_scatter_tensor(ours, given, operation)
+                assert torch.equal(given, kept), "the input stays as it was"
+                goes = dtype in CARRIED and operation != dist.ReduceOp.PRODUCT
+                assert sums_of_world() == before + goes
+                dist.reduce_scatter_tensor(theirs, given, operation, group=gloo)
+                same(ours, theirs)
+
+
+@check
+def the_mean_in_parts(gloo: Any) -> None:
+    size = dist.get_world_size()
+    for dtype in CARRIED[:3]:
+        given, ours = mine(70 * size, dtype), torch.zeros(70, dtype=dtype)
+        theirs = torch.zeros(70)
+        dist.reduce_scatter_tensor(ours, given, dist.ReduceOp.AVG)
+        dist.reduce_scatter_tensor(theirs, given.float(), group=gloo)
+        same(ours, (theirs / size).to(dtype))
+
+
+@check
+def parts_of_any_size_and_layout(gloo: Any) -> None:
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for lengths in (range(size), range(3, size + 3), [5] * size):
+        given = [mine(length, torch.float32, at) for at, length in enumerate(lengths)]
+        ours, theirs = torch.zeros(lengths[rank]), torch.zeros(lengths[rank])
+        dist.reduce_scatter(ours, given)
+        totals = [part.clone() for part in given]
+        for total in totals:
+            dist.all_reduce(total, group=gloo)
+        theirs = totals[rank]
+        same(ours, theirs)
+    whole = torch.arange(6.0 * size).reshape(2 * size, 3)
+    columns, wanted = torch.zeros(3, 2).t(), whole[2 * rank : 2 * rank + 2] * size
+    dist.reduce_scatter_tensor(columns, whole.t().contiguous().t())
+    assert torch.equal(columns, wanted)
+    # As FSDP does: the result takes the place of this rank's part.
+    place = whole[2 * rank : 2 * rank + 2]
+    dist.reduce_scatter_tensor(place, whole)
+    assert torch.equal(place, wanted)
+    assert torch.equal(whole[2 * rank : 2 * rank + 2], wanted)
+
+
+@check
+def parts_of_several_tensors_and_their_handles(_: Any) -> None:
+    rank, size = dist.get_rank(), dist.get_world_size()
+    given = [torch.full((4 * size,), 1.0 + rank), torch.ones(100_000 * size)]
+    parts = [torch.zeros(4), torch.zeros(100_000)]
+    totals = [size * (size + 1) / 2, size]
+    with dist.distributed_c10d._coalescing_manager(async_ops=True) as together:
+        for part, whole in zip(parts, given, strict=True):
+            dist.reduce_scatter_tensor(part, whole)
+    together.wait()
+    assert all((part == total).all() for part, total in zip(parts, totals, strict=True))
+    work = dist.reduce_scatter_tensor(parts[0].zero_(), given[0], async_op=True)
+    until = time.monotonic() + 20
+    while not work.is_completed():
+        assert time.monotonic() < until
+    assert (parts[0] == totals[0]).all(), "completed means: the memory has the result"
+    (result,) = work.get_future().wait()
+    assert result is parts[0]
+    scattered = functional.reduce_scatter_tensor(given[0], "sum", 0, dist.group.WORLD)
+    assert (scattered + 0 == totals[0]).all()
+
+
+@check
+def parts_that_do_not_fit_are_torch_s_error(_: Any) -> None:
+    size = dist.get_world_size()
+    before = sums_of_world()
+    for part, length in ((torch.zeros(3), 3 * size + 1), (torch.zeros(1).expand(3), 3 * size)):
+        try:
+            dist.reduce_scatter_tensor(part, torch.zeros(length))
+        except (RuntimeError, ValueError):
+            continue
+        raise AssertionError("no error")
+    assert sums_of_world() == before, "refused before the sum"
+
+
 @check
 def functional_collectives(_: Any) -> None:
     total = functional.all_reduce(torch.ones(4), "sum", dist.group.WORLD)
@@ -327,6 +419,31 @@ def groups(_: Any) -> None:
         assert (tensor == at * size).all()
     dist.all_reduce(tensor, group=alone[rank])
     dist.destroy_process_group(group)
+
+
+@check
+def first_sums_of_groups_in_opposite_order(_: Any) -> None:
+    """As in pipelines: each rank begins with another group, and waits for the results later."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    groups = [dist.new_group() for _ in range(2)]
+    tensors = [torch.full((1_000,), float(at + 1)) for at in range(2)]
+    order = [0, 1] if rank % 2 else [1, 0]
+    # Beyond the first call of each group, too: they wait behind it.
+    works = [
+        dist.all_reduce(tensors[at], group=groups[at], async_op=True)
+        for at in order
+        for _ in range(2)
+    ]
+    world = torch.ones(10)
+    dist.all_reduce(world)
+    assert (world == size).all()
+    for work in works:
+        work.wait()
+    for at, tensor in enumerate(tensors):
+        assert (tensor == (at + 1) * size**2).all()
+        dist.all_reduce(tensor.fill_(1.0), group=groups[at])
+        assert (tensor == size).all()
+        dist.destroy_process_group(groups[at])
 
 
 @check

@@ -4,6 +4,7 @@ Run by torchrun; see `checking`.
 """
 
 import os
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -42,6 +43,22 @@ def the_built_in_hook_fp16_compress(_: Any) -> None:
         model.zero_grad()
         model(torch.full((2, 4), float(dist.get_rank()))).sum().backward()
     assert (model.module.weight.grad == dist.get_world_size() - 1).all()
+
+
+@check
+def the_hooks_that_compress(gloo: Any) -> None:
+    """The gradients that gloo gives."""
+    from torch.distributed.algorithms.ddp_comm_hooks import DDPCommHookType, register_ddp_comm_hook
+
+    for kind in ("ALLREDUCE", "FP16_COMPRESS", "BF16_COMPRESS"):
+        gradients = []
+        for group in (None, gloo):
+            torch.manual_seed(1)
+            model: Any = DDP(torch.nn.Linear(33, 7), process_group=group)
+            register_ddp_comm_hook(DDPCommHookType[kind], model, state=group)
+            model(mine(33 * 8, torch.float32).view(8, 33)).square().mean().backward()
+            gradients.append(model.module.weight.grad)
+        torch.testing.assert_close(*gradients, rtol=2e-2, atol=1e-3)
 
 
 @check
@@ -127,6 +144,7 @@ def the_profiler_sees_one_event_a_call(_: Any) -> None:
         dist.all_reduce(torch.ones(7, 3))
         dist.all_reduce(torch.ones(5), async_op=True).wait()
         dist.broadcast(torch.ones(4), 0)
+        dist.reduce_scatter_tensor(torch.ones(2), torch.ones(2 * dist.get_world_size()))
     events = [
         (event.name, event.input_shapes)
         for event in seen.events()
@@ -136,6 +154,7 @@ def the_profiler_sees_one_event_a_call(_: Any) -> None:
         ("olaf:all_reduce", [[7, 3]]),
         ("olaf:all_reduce", [[5]]),
         ("olaf:broadcast", [[4]]),
+        ("olaf:reduce_scatter", [[2]] * dist.get_world_size()),
     ], events
 
 
@@ -162,6 +181,32 @@ def barriers_and_time_outs(_: Any) -> None:
     dist.distributed_c10d._set_pg_timeout(timedelta(seconds=20))
     assert group._timeout == timedelta(seconds=20)
     dist.distributed_c10d._set_pg_timeout(before)
+
+
+@check
+def a_group_that_is_destroyed_with_work_in_flight(_: Any) -> None:
+    """Each handle ends, with its sum or with an error. No rank waits for the others' time-out."""
+    size = dist.get_world_size()
+    for _ in range(3):
+        group = dist.new_group()
+        warm = torch.ones(1)
+        dist.all_reduce(warm, group=group)
+        tensors = [torch.ones(500_000) for _ in range(4)]
+        works = [dist.all_reduce(tensor, group=group, async_op=True) for tensor in tensors]
+        began = time.monotonic()
+        dist.destroy_process_group(group)
+        assert time.monotonic() - began < 10
+        for work, tensor in zip(works, tensors, strict=True):
+            said = ""
+            try:
+                work.wait()
+            except dist.DistBackendError as error:
+                said = str(error)
+            named = "all_reduce (sum) of 500000 x float32" in said
+            assert named or (not said and (tensor == size).all()), said
+    tensor = torch.ones(3)
+    dist.all_reduce(tensor)
+    assert (tensor == size).all()
 
 
 @check

@@ -43,6 +43,11 @@ def main(folder: Path) -> None:
     for name in ("first group", "second group"):
         group = dist.new_group()
         said[name] = told(partial(dist.all_reduce, tensor, group=group))
+    group = dist.new_group()
+    for name in ("late group", "late group again"):
+        # The call comes back at once, and its handle says why nothing came of it.
+        work = dist.all_reduce(tensor, group=group, async_op=True)
+        said[name] = told(work.wait)
     (folder / f"{rank}.json").write_text(json.dumps(said))
     dist.barrier()
     dist.destroy_process_group()
