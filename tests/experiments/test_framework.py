@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from olaf.experiments import (
     Table,
 )
 from olaf.experiments.catalog import Plan, figures, find, plan
-from olaf.experiments.rendering import figure_page, overview_page, spread_text, summary
+from olaf.experiments.overview import overview_page
+from olaf.experiments.rendering import figure_page, spread_text, summary
 from olaf.experiments.result import Machine
 from olaf.experiments.running import overview, records, render, run, write
 from olaf.experiments.writing import record_text
@@ -151,6 +153,22 @@ def test_a_row_of_other_inputs_is_shown_beside_the_papers_and_not_judged() -> No
     assert "Measured with" not in figure_page(record())
 
 
+def test_a_row_whose_setting_was_fitted_to_its_number_is_no_match() -> None:
+    fitted = row([50.0] * 2, 50.0, fitted="rate of the link")
+    assert fitted.verdict == "fitted"
+    assert row([50.0] * 2, None, fitted="rate").verdict == "paper prints no number"
+    assert row([50.0] * 2, 50.0, fitted="rate", comparable=False).verdict == "not comparable"
+    assert summary([fitted]) == "1 fitted"
+    assert "| fitted: rate of the link |" in figure_page(record(rows=[fitted]))
+
+
+def test_a_page_names_the_commit_that_was_measured() -> None:
+    assert "at commit 0123456789+changes on 2026-01-01 took" in figure_page(
+        record(commit="0123456789+changes")
+    )
+    assert "at a commit of 2026-01-01 took" in figure_page(record())
+
+
 def test_a_row_has_as_many_decimals_as_it_is_told() -> None:
     close = row([0.99896, 0.99904], 0.9998, digits=4)
     assert "| 0.9998 % | 0.9990 ± 0.0005 % (0.9990 .. 0.9990) |" in figure_page(
@@ -178,7 +196,7 @@ def test_the_table_over_all_shows_headlines_and_counts_every_row() -> None:
     rows = [row([50.0] * 2, 50.0), row([1.0] * 2, 50.0, headline=False, goal=Goal(at_most=2.0))]
     page = overview_page([record(rows=rows)], Path("nowhere"))
     assert "| [olaf/made-up](olaf/made-up/) | loss |  | 50 % | 50 % | matches |" in page
-    assert "differs |" not in page
+    assert "| differs |" not in page.partition("| figure |")[2]
     assert "1 match, 1 differ; goals: 1 of 1 met" in page
     assert summary(rows) == "1 match, 1 differ; goals: 1 of 1 met"
 
@@ -219,7 +237,7 @@ def test_a_record_is_written_rendered_and_found_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("figure", figures(), ids=lambda figure: figure.name)
 def test_every_figure_can_be_planned_and_says_what_a_reader_needs(figure: Figure) -> None:
-    assert figure.source.startswith(("OLAF §", "MINA §", "iSwitch §"))
+    assert figure.source.startswith(("OLAF §", "MINA §", "iSwitch §", "ATP §", "Trio-ML §"))
     assert figure.seeds >= 5
     for quick in (False, True):
         planned = plan(figure, quick=quick)
@@ -265,6 +283,7 @@ def test_overrides_and_seeds_reach_the_run_and_the_record() -> None:
     assert max(len(series.points) for series in made.charts[0].series) == 3
     assert all(len(one.ours.values) == 2 for one in made.rows)
     assert [share for text, share in said if text in ("seed 4", "seed 9")] == [0.0, 0.5]
+    assert re.fullmatch(r"[0-9a-f]{10}(\+changes)?", made.commit), "this is a checkout"
 
 
 def test_the_list_says_name_source_and_time(capsys: pytest.CaptureFixture[str]) -> None:

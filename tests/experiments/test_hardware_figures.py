@@ -10,7 +10,7 @@ import pytest
 from olaf.errors.outcome import RunError
 from olaf.experiments import Spread, hardware
 from olaf.experiments.catalog import find, plan
-from olaf.experiments.hardware import XCU55C, Cells, counts, program, simulated
+from olaf.experiments.hardware import XCU55C, Cells, counts, path_rows, program, simulated
 from olaf.experiments.olaf import rtl_bursts, rtl_time
 from olaf.experiments.result import Record
 from olaf.experiments.running import run
@@ -20,12 +20,17 @@ olaf_queue_control SLOTS=8,1000,500,14,3,0,0
 olaf_queue SLOTS=8 BLOCK=1,26000,500,14,3,7,12
 other,1,2,3,4,5,6
 """
+PATHS = """build,ps,cells
+olaf_queue_control SLOTS=8,3887,7
+olaf_queue SLOTS=8 BLOCK=1,12115,76
+"""
 
 
 @pytest.fixture(name="checkout")
 def _checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "rtl" / "syn").mkdir(parents=True)
     (tmp_path / "rtl" / "syn" / "counts.csv").write_text(COUNTS)
+    (tmp_path / "rtl" / "syn" / "paths.csv").write_text(PATHS)
     monkeypatch.setattr(hardware, "CHECKOUT", tmp_path)
     return tmp_path
 
@@ -108,25 +113,34 @@ def test_cells_stand_beside_their_share_of_the_device(made: Record) -> None:
     lut = rows["LUT, of an XCU55C"]
     assert lut.ours.mean == pytest.approx(100 * 26_000 / XCU55C.lut)
     assert (lut.paper, lut.goal_verdict) == (3.52, "missed")
+    assert lut.verdict == "not comparable", "another tool's count, without place and route"
     assert rows["block RAM, of an XCU55C"].paper is None
 
 
 def test_both_readings_of_the_papers_time_are_shown(made: Record) -> None:
     rows = {(row.quantity, row.where): row for row in made.rows}
-    through = rows["time per update, one behind the other", "1,500 bytes"]
-    assert (through.ours.mean, through.paper, through.verdict) == (96.0, 96.0, "matches")
-    stored = rows["time of an update alone, stored and then sent", "1,500 bytes"]
-    assert (stored.ours.mean, stored.paper, stored.verdict) == (232.0, 96.0, "differs")
+    through = rows["cycles per update, one behind the other", "1,500 bytes"]
+    assert (through.ours.mean, through.paper, through.verdict) == (24.0, 24.0, "matches")
+    stored = rows["cycles of an update alone, stored and then sent", "1,500 bytes"]
+    assert (stored.ours.mean, stored.paper, stored.verdict) == (58.0, 24.0, "differs")
+    assert stored.note == "the paper: 96 ns at 250 MHz"
     added = rows["cycles from its last beat in to its first beat out", "1,500 bytes"]
     assert added.goal_verdict == "met"
-    rate = rows["rate of updates of one flow, back to back", "128 bytes"]
-    assert (rate.ours.mean, rate.paper, rate.goal_verdict) == (128.0, 50.0, "met")
+    rate = rows["bits a cycle of updates of one flow, back to back", "128 bytes"]
+    assert (rate.ours.mean, rate.paper, rate.goal_verdict) == (512.0, 200.0, "met")
     table = next(table for table in made.tables if table.title.startswith("Cycles"))
     assert [line[0] for line in table.rows] == ["128", "1,500"]
     at = [column.name for column in table.columns].index("cut through, computed")
     cut_through = table.rows[1][at]
     assert isinstance(cut_through, Spread)
     assert cut_through.mean == 24 + 11
+
+
+def test_no_row_claims_a_clock_and_the_longest_path_stands_beside_the_papers(made: Record) -> None:
+    assert not {row.unit for row in made.rows} & {"Gbit/s", "MHz"}
+    (path,) = [row for row in made.rows if row.unit == "ns"]
+    assert path.where == "olaf_queue SLOTS=8 BLOCK=1"
+    assert (path.ours.mean, path.goal_verdict) == (12.115, "missed")
 
 
 def test_updates_without_a_fate_are_an_error(
@@ -146,6 +160,9 @@ def test_the_committed_counts_are_read() -> None:
     known = counts()
     assert known["fp32_lanes LANES=16 REGISTERS=36"].lut > 1000
     assert all(isinstance(cells, Cells) for cells in known.values())
+    (path,) = path_rows(["olaf_queue SLOTS=8 FRAME=9036 BLOCK=1 GATE=0"], "olaf", 2)
+    assert len(path.ours.values) == 2
+    assert path.ours.mean > 4, "of one cycle at 250 MHz: if it fits, say so in README and page"
 
 
 @pytest.mark.parametrize("figure", ["olaf/hardware", "iswitch/hardware"])

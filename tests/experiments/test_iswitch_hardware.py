@@ -20,12 +20,16 @@ iswitch_accelerator PORTS=4 SLOTS=32,4332,8664,100,9,147,1
 iswitch_table PORTS=4,9,9,9,9,9,9
 fp32_lanes LANES=8,9,9,9,9,9,9
 """
+PATHS = """build,ps,cells
+iswitch_accelerator PORTS=4 SLOTS=32,13911,45
+"""
 
 
 @pytest.fixture(name="checkout")
 def _checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "rtl" / "syn").mkdir(parents=True)
     (tmp_path / "rtl" / "syn" / "counts.csv").write_text(COUNTS)
+    (tmp_path / "rtl" / "syn" / "paths.csv").write_text(PATHS)
     monkeypatch.setattr(hardware, "CHECKOUT", tmp_path)
     return tmp_path
 
@@ -70,7 +74,8 @@ def test_the_ports_rate_makes_an_iteration_longer(made: Record) -> None:
 
 
 def test_cells_stand_beside_the_papers_shares_without_a_verdict(made: Record) -> None:
-    rows = [row for row in made.rows if row.where.startswith("iswitch_accelerator")]
+    path, *rows = [row for row in made.rows if row.where.startswith("iswitch_accelerator")]
+    assert (path.ours.mean, path.unit, path.goal_verdict) == (13.911, "ns", "missed")
     assert [(row.quantity, row.paper) for row in rows] == [
         ("LUT", 18.6),
         ("FF", 17.3),

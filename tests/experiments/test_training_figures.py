@@ -8,8 +8,8 @@ import pytest
 
 from olaf.cli.main import run as olaf
 from olaf.errors.outcome import RunError
-from olaf.experiments.catalog import find, plan
-from olaf.experiments.olaf import fig3, fig7
+from olaf.experiments.catalog import Task, find, plan
+from olaf.experiments.olaf import fig2, fig3, fig7, fig8, gate
 from olaf.experiments.training import Trained, band, mean_over
 from olaf.jobs.progress import Push
 
@@ -130,3 +130,49 @@ def test_a_delivery_that_never_ends_says_who_is_missing() -> None:
     recorded = [[1_000_000]], 1000
     with pytest.raises(RunError, match=r"fifo at .* only \d+ of 9 workers had 50 updates"):
         fig7.deliver(recorded, given, seed=1, queue="fifo", rate_bps=1e5)
+
+
+def test_the_spread_of_rewards_is_that_of_the_second_half() -> None:
+    one = trained([[0.0, 0.0, 4.0, 6.0], [90.0, 90.0, 8.0, 6.0]])
+    assert gate.spread_of_rewards(one) == pytest.approx((2 + 0) / 2)
+
+
+def test_every_way_of_figure_2_that_is_judged_pushes_once_a_turn() -> None:
+    given = plan(find("olaf/fig2")).parameters
+    assert isinstance(given, fig2.Parameters)
+    pushes = {mode: fig2.tables(given, mode, 0)["worker"]["push_every"] for mode in fig2.MODES}
+    assert pushes == {"each": "turn", "periodic": "turn", "round": "turn", "passes": "pass"}
+    runs = {
+        (1.0, mode): [trained([[1.0, 2.0], [1.0, at]]) for at in (2.0, 3.0)] for mode in fig2.MODES
+    }
+    one = plan(find("olaf/fig2"), overrides=["speeds=[1.0]"]).parameters
+    assert isinstance(one, fig2.Parameters)
+    verdicts = {row.quantity: row.verdict for row in fig2.lead_rows(runs, one)}
+    assert verdicts["asynchronous, a push each pass: reward, against synchronous"] == (
+        "not comparable"
+    )
+    assert verdicts["asynchronous: reward, against synchronous"] != "not comparable"
+
+
+def test_olaf_can_lose_updates_in_figure_8() -> None:
+    """With a slot for each cluster its loss would be 0 by construction."""
+    for quick in (False, True):
+        given = plan(find("olaf/fig8"), quick=quick).parameters
+        assert isinstance(given, fig8.Parameters)
+        assert given.clusters > given.slots
+
+
+def test_a_share_of_a_reward_that_may_be_0_is_not_compared() -> None:
+    planned = plan(find("olaf/fig8"), overrides=["shares=[0.26]", "last=1"])
+    given = planned.parameters
+    assert isinstance(given, fig8.Parameters)
+    task = Task(given, planned.figure.paper, (0, 1), Path(), lambda text, share=None: None)
+    olaf_runs = [trained([[150.0]]), trained([[152.0]])]
+    for reward, verdict in ((100.0, "same direction"), (-3.0, "not comparable")):
+        runs = {
+            fig8.label("olaf", 0.26): olaf_runs,
+            fig8.label("fifo", 0.26): [trained([[reward]]), trained([[reward + 2]])],
+        }
+        share, rewards = fig8.lead_rows(runs, task)
+        assert (share.verdict, share.goal is None) == (verdict, reward < 0)
+        assert rewards.verdict == "same direction", "the rewards themselves are judged"

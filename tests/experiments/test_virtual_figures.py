@@ -113,8 +113,8 @@ def test_figure_2_compares_over_the_time_that_all_modes_trained() -> None:
 
     runs: fig2.Runs = {
         (1.0, "each"): ran(2.0, 1.0), (1.0, "periodic"): ran(4.0, 1.0),
-        (1.0, "round"): ran(8.0, 2.0),
+        (1.0, "round"): ran(8.0, 2.0), (1.0, "passes"): ran(3.0, 4.0),
     }  # fmt: skip
     means = fig2.by_time(runs, 1.0)
     # Over the first two seconds: rewards 1 and 2, or twice that.
-    assert means == {"each": [1.5], "periodic": [1.5], "round": [3.0]}
+    assert means == {"each": [1.5], "periodic": [1.5], "round": [3.0], "passes": [6.0]}

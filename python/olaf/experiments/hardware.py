@@ -1,4 +1,4 @@
-"""The hardware in ``rtl/``: its cell counts, and programs that simulate its verilated modules.
+"""The hardware in ``rtl/``: its cell counts and longest paths, and programs that simulate it.
 
 Figures of both hardware designs use this module: ``olaf/hardware`` and ``iswitch/hardware``.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from olaf.errors.outcome import RunError
-from olaf.experiments import Column, Table
+from olaf.experiments import Column, Goal, Row, Spread, Table
 
 CHECKOUT = Path(__file__).parents[3]
 BUILD_S = 1800
@@ -23,7 +23,9 @@ BUILD_S = 1800
 RUN_S = 900
 """Time limit for a run."""
 CLOCK_HZ = {"olaf": 250e6, "iswitch": 200e6}
-"""Clocks of the papers' boards (OLAF §7, iSwitch §3.5). Ours is not placed: it claims none."""
+"""Clocks of the papers' boards (OLAF §7, iSwitch §3.5). Ours is not placed: it claims none, and is
+compared in cycles."""
+COMMITTED = "committed, not measured by this run"
 
 
 class Cells(NamedTuple):
@@ -59,6 +61,30 @@ def counts() -> dict[str, Cells]:
     with table.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     return {row["build"]: Cells(*(int(row[name]) for name in Cells._fields)) for row in rows}
+
+
+def path_rows(builds: Sequence[str], paper: str, seeds: int) -> list[Row]:
+    """The longest path of each build beside the period of the paper's clock.
+
+    The numbers are the committed ones of ``rtl/syn/paths.csv``; ``make rtl`` checks them.
+    """
+    table = CHECKOUT / "rtl" / "syn" / "paths.csv"
+    with table.open(newline="", encoding="utf-8") as file:
+        ps = {row["build"]: float(row["ps"]) for row in csv.DictReader(file)}
+    return [
+        Row(
+            quantity="longest path, sum of its cells' delays",
+            where=build,
+            unit="ns",
+            # Nothing random is in it.
+            ours=Spread.of([ps[build] / 1000] * seeds),
+            goal=Goal(at_most=1e9 / CLOCK_HZ[paper]),
+            note=f"rtl/syn/paths.csv: {COMMITTED}. The goal is the period of the paper's clock. "
+            "Wires count as nothing, and the cells are those of Artix-7",
+        )
+        for build in builds
+        if build in ps
+    ]
 
 
 def percent(of: Cells, device: Cells, kind: str) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tomlkit
@@ -24,16 +23,6 @@ THOUSANDS = 1000
 LONG = 6
 """A parameter with more values is printed over several lines of the README; of seeds in a row only
 the first and the last are printed."""
-
-WHERE = """This folder holds the results. Parameters and code of a figure are in the package:
-
-| what | where |
-|---|---|
-| parameters, and the paper's numbers | `python/olaf/experiments/<paper>/<figure>.toml` |
-| code | `python/olaf/experiments/<paper>/<figure>.py` |
-| results, one per line | `<paper>/<figure>/results.json` |
-| page and plots, rendered from the results | `<paper>/<figure>/README.md`, `plot*.svg` |
-"""
 
 
 def paper_text(row: Row) -> str:
@@ -67,6 +56,8 @@ def _as_fine(value: float, text: str) -> str:
 def verdict_text(row: Row) -> str:
     """The verdict, and whether a goal was met."""
     text: str = row.verdict
+    if text == "fitted":
+        text += f": {row.fitted}"
     if row.goal is not None:
         text += f"; goal {goal_text(row.goal, row.unit)} {row.goal_verdict}"
     return text
@@ -90,6 +81,7 @@ def summary(rows: Sequence[Row]) -> str:
         "same direction": "same direction",
         "differs": "differ",
         "undecided": "undecided",
+        "fitted": "fitted",
         "paper prints no number": "without a number in the paper",
         "not comparable": "not comparable",
     }
@@ -183,12 +175,19 @@ def _how(record: Record) -> str:
         seeds = f"{first} to {last}"
     warning = "**A quick run: it shows that everything works, not what it measures.** "
     return (
-        f"{warning if record.quick else ''}`{command}` took {duration(record.run_s)} on "
+        f"{warning if record.quick else ''}`{command}` at {_commit(record)} took "
+        f"{duration(record.run_s)} on "
         f"{machine.processor}, {machine.cores} cores (load average {machine.load_before} before, "
         f"{machine.load_after} after); seeds {seeds}. Ours is mean ± half of the mean's "
         "95 % interval (lowest .. highest) over the seeds. This page and the plots are rendered "
         "from results.json.\n"
     )
+
+
+def _commit(record: Record) -> str:
+    """The measured commit with its day."""
+    day = record.written_at.partition("T")[0]
+    return f"commit {record.commit} on {day}" if record.commit else f"a commit of {day}"
 
 
 def _rows_table(rows: Sequence[Row]) -> str:
@@ -202,7 +201,7 @@ def _rows_table(rows: Sequence[Row]) -> str:
             row.quantity, row.where, paper_text(row), spread_text(row.ours, row.unit, row.digits),
             verdict_text(row), *([row.note] if noted else []),
         ]  # fmt: skip
-        lines.append(_line(cells))
+        lines.append(line(cells))
     return "\n".join(lines) + "\n"
 
 
@@ -213,9 +212,9 @@ def table_text(table: Table) -> str:
     ]
     lines = [
         f"**{table.title}**\n",
-        _line([column.name for column in table.columns]),
+        line([column.name for column in table.columns]),
         f"|{'|'.join('---' if words else '--:' for words in named)}|",
-        *(_line(list(map(cell_text, row, table.columns))) for row in table.rows),
+        *(line(list(map(cell_text, row, table.columns))) for row in table.rows),
     ]
     return "\n".join(lines) + "\n" + (f"\n{table.note}\n" if table.note else "")
 
@@ -236,7 +235,8 @@ def cell_text(cell: Spread | float | str | None, column: Column) -> str:
     return told(cell.mean) if low == high else f"{told(cell.mean)} ({low} .. {high})"
 
 
-def _line(cells: Sequence[str]) -> str:
+def line(cells: Sequence[str]) -> str:
+    """A line of a Markdown table."""
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
@@ -261,69 +261,13 @@ def rule_text() -> str:
         "on the paper's side. That interval holds the spread of both, seed by seed. A row "
         f"*differs* when its whole interval is more than {within} off, or the whole difference is "
         "on the other side, or, where the paper only draws a side, it is shown to be within "
-        f"{within} of its baseline. Otherwise it is *undecided*: the spread is too large. A row "
+        f"{within} of its baseline. Otherwise it is *undecided*: the spread is too large. A row is "
+        "*fitted* when a parameter that the paper leaves open was chosen so that its number comes "
+        "out: that is no match. A row "
         "with other inputs than the paper's is *not comparable*. A goal is *met* or *missed* when "
         "the whole interval is, and otherwise only *on average*. The rule is in "
         "`olaf.experiments.verdicts`.\n"
     )
-
-
-def overview_page(records: Sequence[Record], out: Path) -> str:
-    """experiments/README.md: one table over all figures."""
-    lines = [
-        "| figure | quantity | where | paper | ours | verdict |",
-        "|---|---|---|--:|--:|---|",
-    ]
-    for record in records:
-        shown = [row for row in record.rows if row.headline] or record.rows
-        for index, row in enumerate(shown):
-            name = f"[{record.figure}]({record.figure}/)" if index == 0 else ""
-            lines.append(
-                _line(
-                    [
-                        name,
-                        row.quantity,
-                        row.where,
-                        paper_text(row),
-                        spread_text(row.ours, row.unit, row.digits),
-                        verdict_text(row),
-                    ]
-                )
-            )
-    runs = [
-        "| figure | source | seeds | took | all rows |",
-        "|---|---|--:|--:|---|",
-        *(
-            _line(
-                [
-                    f"[{r.figure}]({r.figure}/)" + (" (quick)" if r.quick else ""),
-                    r.source,
-                    str(len(r.seeds)),
-                    duration(r.run_s),
-                    summary(r.rows),
-                ]
-            )
-            for r in records
-        ),
-    ]
-    training = ""
-    if (out / "training" / "README.md").exists():
-        training = (
-            "[training/](training/) holds our own measurements without a figure in a paper: "
-            "how each choice of training options learns.\n"
-        )
-    parts = [
-        "# Experiments: the papers' numbers and ours\n",
-        WHERE,
-        "Rendered by `make experiments` from the results.json of each figure; `olaf reproduce "
-        "--render --out experiments` renders it again without measuring. Each figure has a page "
-        "with its plots, its parameters and its numbered differences from the paper.\n",
-        "\n".join(lines) + "\n",
-        rule_text(),
-        "\n".join(runs) + "\n",
-        training,
-    ]
-    return "\n".join(part for part in parts if part).rstrip() + "\n"
 
 
 def _unit(unit: str) -> str:

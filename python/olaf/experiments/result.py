@@ -66,6 +66,9 @@ class Row(Data):
     """Decimals of its numbers; None: as many as are significant."""
     comparable: bool = True
     """False if other inputs than the paper's were measured: then there is no verdict."""
+    fitted: str = ""
+    """Parameters that the paper leaves open and that were chosen so that this very number comes
+    out: ``length of the bursts``. Agreement with the paper then says nothing. Empty: none."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -79,10 +82,13 @@ class Row(Data):
         the other side; if the paper prints no number, also within 10 % of the baseline;
         - ``undecided``: the interval is too wide, or too close to an edge, for these verdicts;
         - ``paper prints no number``: there is nothing to compare with;
+        - ``fitted``: our setting was chosen so that this number comes out, which proves nothing;
         - ``not comparable``: there is a number, but for other inputs.
         """
         if not self.comparable:
             return "not comparable"
+        if self.fitted and self.paper is not None:
+            return "fitted"
         against = self._against()
         if self.paper is not None:
             side = 0 if self.direction is None else _SIDES[self.direction]
@@ -194,6 +200,9 @@ class Record(Data):
     shows: str
     olaf: str
     """Version."""
+    commit: str = ""
+    """The commit that was measured; with ``+changes`` if files differed from it. Empty: not known,
+    as without a checkout, and in records from before this was stored."""
     written_at: str
     quick: bool
     """True for a short run that only tests the figure: do not compare its numbers."""

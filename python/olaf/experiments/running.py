@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -14,7 +16,8 @@ from pydantic import ValidationError
 from olaf.drawing.charts import draw
 from olaf.errors.outcome import RunError
 from olaf.experiments.catalog import Plan, Says, Task
-from olaf.experiments.rendering import figure_page, overview_page
+from olaf.experiments.overview import overview_page
+from olaf.experiments.rendering import figure_page
 from olaf.experiments.result import Machine, Record
 from olaf.experiments.writing import record_text
 from olaf.processes import machine
@@ -36,6 +39,7 @@ def run(plan: Plan, say: Says) -> Record:
         source=figure.source,
         shows=figure.shows,
         olaf=_version(),
+        commit=_commit(),
         written_at=datetime.now(UTC).isoformat(timespec="seconds"),
         quick=plan.quick,
         seeds=plan.seeds,
@@ -99,6 +103,25 @@ def overview(out: Path) -> Path:
 
 def _load() -> float:
     return round(os.getloadavg()[0], 2)
+
+
+def _commit() -> str:
+    """The commit of the checkout that this package lies in; empty without one."""
+    git = shutil.which("git")
+    if git is None:
+        return ""
+
+    def told(*arguments: str) -> str:
+        # `--no-optional-locks`: other work in the checkout is not disturbed.
+        command = [git, "--no-optional-locks", "-C", str(Path(__file__).parent), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    # A package that was installed into some other project's checkout is no file of it.
+    if not told("ls-files", Path(__file__).name):
+        return ""
+    changed = told("status", "--porcelain", "--untracked-files=no", "--", ":/", ":!/experiments")
+    return told("rev-parse", "--short=10", "HEAD") + ("+changes" if changed else "")
 
 
 def _version() -> str:

@@ -19,6 +19,7 @@ Verdict: TypeAlias = Literal[
     "same direction",
     "differs",
     "undecided",
+    "fitted",
     "paper prints no number",
     "not comparable",
 ]

@@ -164,6 +164,8 @@ def _result(local: LocalJob, settings: Settings, updates: int) -> dict[str, Any]
         "time_s": time_s,
         "updates_per_s": updates / time_s,
         "loss": dropped / switch["received"] if switch["received"] else 0.0,
+        "received": switch["received"],
+        "fates": switch["fates"],
         "age_of_model": {"mean_s": sum(ages) / len(ages) / 1e9 if ages else None},
         "staleness": {"mean": served["staleness_mean"]},
         "fairness": served["fairness"],

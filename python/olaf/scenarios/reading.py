@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -38,11 +38,17 @@ def read(file: Path) -> Scenario:
         raise ConfigurationError(f"{file}: not TOML: {error}") from None
 
 
-def with_overrides(scenario: Scenario, overrides: Iterable[str]) -> Scenario:
+def with_overrides(
+    scenario: Scenario,
+    overrides: Iterable[str],
+    plain: Callable[[Scenario], Scenario] | None = None,
+    known: Mapping[str, Iterable[str]] = AMOUNTS,
+) -> Scenario:
     """The scenario with ``key=value`` set; keys are dotted: ``control.kind=fair``.
 
     In a list, a table is addressed by its name, ``switches.SW1.rate_bps=190000``, or by a number
-    from 0. Raises ConfigurationError for an unknown place.
+    from 0. ``plain`` and ``known`` are for scenarios of another kind: what makes their amounts
+    plain numbers, and which keys these are. Raises ConfigurationError for an unknown place.
     """
     changed = deepcopy(scenario)
     for override in overrides:
@@ -56,35 +62,50 @@ def with_overrides(scenario: Scenario, overrides: Iterable[str]) -> Scenario:
             hint = f"; write {'.'.join(path)}.{names[0]}.KEY=VALUE" if names else ""
             raise ConfigurationError(f"--set {override}: {'.'.join(path)} is not a table{hint}")
         # The last value wins, even if an earlier one spelled the key differently.
-        for fields in AMOUNTS.values():
+        for fields in known.values():
             for field in fields:
                 if units.key_of(field) == last:
                     table.pop(field, None)
         table[last] = value
-        changed = _in_plain_numbers(changed, f"--set {override}")
+        changed = _plain(changed, plain, f"--set {override}")
     return changed
+
+
+def _plain(
+    scenario: Scenario, plain: Callable[[Scenario], Scenario] | None, where: str
+) -> Scenario:
+    if plain is None:
+        return _in_plain_numbers(scenario, where)
+    try:
+        return plain(scenario)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{where}: {error}") from None
 
 
 def _in_plain_numbers(scenario: Scenario, where: str) -> Scenario:
     """The scenario with every amount in the core's units. Raises ConfigurationError."""
-    plain = _amounts(scenario, AMOUNTS[""], where)
+    plain = amounts(scenario, AMOUNTS[""], where)
     for name, fields in AMOUNTS.items():
         inner = plain.get(name) if name else None
         if isinstance(inner, dict):
-            plain[name] = _amounts(inner, fields, f"{where}: {name}")
+            plain[name] = amounts(inner, fields, f"{where}: {name}")
         elif isinstance(inner, list):
             plain[name] = [
-                _amounts(one, fields, f"{where}: {name}[{at}]") if isinstance(one, dict) else one
+                amounts(one, fields, f"{where}: {name}[{at}]") if isinstance(one, dict) else one
                 for at, one in enumerate(inner)
             ]
     return plain
 
 
-def _amounts(table: Scenario, fields: Iterable[str], where: str) -> Scenario:
+def amounts(table: Scenario, fields: Iterable[str], where: str, joined: str = ": ") -> Scenario:
+    """The table with every amount as a plain number, in the unit of its field.
+
+    Raises ConfigurationError: its message is ``where``, ``joined``, the key and the reason.
+    """
     try:
         folded = units.fold(table, fields)
     except ValueError as error:
-        raise ConfigurationError(f"{where}: {error}") from None
+        raise ConfigurationError(f"{where}{joined}{error}") from None
     for field in fields:
         value = folded.get(field)
         if isinstance(value, units.Bare | str):
@@ -93,7 +114,8 @@ def _amounts(table: Scenario, fields: Iterable[str], where: str) -> Scenario:
                 number = units.of(field, value)
             except ValueError as error:
                 shown = value.value if isinstance(value, units.Bare) else value
-                raise ConfigurationError(f"{where}: {key} = {shown!r}: {error}") from None
+                said = f"{key} = {shown!r}" if joined else f"{key}: {shown!r}"
+                raise ConfigurationError(f"{where}{joined}{said}: {error}") from None
             folded[field] = number
     return folded
 

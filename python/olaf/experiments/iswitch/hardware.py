@@ -9,7 +9,16 @@ from pydantic import Field
 
 from olaf import experiments
 from olaf.experiments import Column, Goal, Result, Row, Spread, Table, Task
-from olaf.experiments.hardware import CLOCK_HZ, XC7V690T, Cells, cell_table, counts, percent
+from olaf.experiments.hardware import (
+    CLOCK_HZ,
+    COMMITTED,
+    XC7V690T,
+    Cells,
+    cell_table,
+    counts,
+    path_rows,
+    percent,
+)
 from olaf.experiments.iswitch.rtl_vectors import Vectors, program, through
 
 HEADERS_BYTES = 8 + 20 + 14 + 4 + 20
@@ -47,7 +56,11 @@ def run(task: Task[Parameters]) -> Result:
             fast[model].append(iteration(built, given, size, 0, seed))
             lines[model].append(iteration(built, given, size, gap, seed))
     return Result(
-        rows=[*rows(fast, lines), *cell_rows(cells, task.paper)],
+        rows=[
+            *rows(fast, lines),
+            *path_rows(list(builds(cells)), "iswitch", len(task.seeds)),
+            *cell_rows(cells, task.paper, len(task.seeds)),
+        ],
         tables=[cycle_table(fast, lines), cells_of(cells, task.paper)],
         notes=[
             f"{given.workers} workers, packets of {given.packet_floats} floats. A packet of "
@@ -162,7 +175,7 @@ def shares(of: Cells) -> list[float]:
     return [*(percent(of, XC7V690T, kind) for kind in ("lut", "ff", "bram36")), of.dsp]
 
 
-def cell_rows(cells: dict[str, Cells], paper: dict[str, Any]) -> list[Row]:
+def cell_rows(cells: dict[str, Cells], paper: dict[str, Any], seeds: int) -> list[Row]:
     """Our shares of the device beside the paper's percentages, which have another base."""
     return [
         Row(
@@ -170,7 +183,9 @@ def cell_rows(cells: dict[str, Cells], paper: dict[str, Any]) -> list[Row]:
             where=name,
             unit="slices" if kind == "DSP" else "%",
             paper=paper[kind.lower()],
-            ours=Spread.of([share]),
+            # Nothing random is in it.
+            ours=Spread.of([share] * seeds),
+            note=f"rtl/syn/counts.csv, by Yosys: {COMMITTED}",
             comparable=False,
             headline=False,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -126,21 +127,40 @@ def above_percent(olaf: list[Trained], fifo: list[Trained], given: Parameters) -
 
 
 def lead_rows(runs: dict[str, list[Trained]], task: Task[Parameters]) -> Iterable[Row]:
-    """The paper's two numbers: OLAF's lead over FIFO at the end."""
+    """The paper's two numbers: OLAF's lead over FIFO at the end, in percent and as such."""
     given = task.parameters
-    return [
-        Row(
-            quantity="OLAF's mean reward above FIFO's",
-            where=f"uplink {share:g} of the offered rate",
-            unit="%",
-            paper=task.paper.get(f"{share:g}"),
-            ours=above_percent(runs[label("olaf", share)], runs[label("fifo", share)], given),
-            baseline=Baseline(name="FIFO", paper=0.0, ours=0.0),
-            goal=Goal(at_least=given.goal_percent),
-            note="ratio of the two means, with the spread of both",
-        )
-        for share in given.shares
-    ]
+    made = []
+    for share in given.shares:
+        olaf, fifo = runs[label("olaf", share)], runs[label("fifo", share)]
+        ends = {
+            name: Spread.of([one.reward_at_end(given.last) for one in own])
+            for name, own in (("olaf", olaf), ("fifo", fifo))
+        }
+        where = f"uplink {share:g} of the offered rate"
+        # A share of a reward that may be 0 or less says nothing.
+        positive = ends["fifo"].interval.is_within(0.0, math.inf)
+        made += [
+            Row(
+                quantity="OLAF's mean reward above FIFO's",
+                where=where,
+                unit="%",
+                paper=task.paper.get(f"{share:g}"),
+                ours=above_percent(olaf, fifo, given),
+                baseline=Baseline(name="FIFO", paper=0.0, ours=0.0),
+                goal=Goal(at_least=given.goal_percent) if positive else None,
+                comparable=positive,
+                note="ratio of the two means, with the spread of both",
+            ),
+            Row(
+                quantity="OLAF's mean reward, against FIFO's",
+                where=where,
+                ours=ends["olaf"],
+                baseline=Baseline(name="FIFO", ours=ends["fifo"]),
+                direction="above",
+                note=f"FIFO: {ends['fifo'].mean:.0f}",
+            ),
+        ]
+    return made
 
 
 def own_rows(name: str, own: list[Trained], given: Parameters) -> Iterable[Row]:

@@ -8,7 +8,16 @@ from pydantic import Field
 
 from olaf import experiments
 from olaf.experiments import Goal, Result, Row, Spread, Task
-from olaf.experiments.hardware import XCU55C, Cells, cell_table, counts, percent, program
+from olaf.experiments.hardware import (
+    COMMITTED,
+    XCU55C,
+    Cells,
+    cell_table,
+    counts,
+    path_rows,
+    percent,
+    program,
+)
 from olaf.experiments.olaf import rtl_bursts, rtl_time
 from olaf.experiments.olaf.bursts import Traffic
 
@@ -51,6 +60,7 @@ def run(task: Task[Parameters]) -> Result:
     return Result(
         rows=[
             *rtl_time.rows(cycles, given.updates, task.paper),
+            *path_rows([name for name in cells if name.startswith(WHOLE)], "olaf", len(task.seeds)),
             *cell_rows(cells, task.paper, len(task.seeds)),
             *rtl_bursts.rows(found, task.paper),
         ],
@@ -69,7 +79,7 @@ def run(task: Task[Parameters]) -> Result:
         charts=rtl_bursts.charts(found),
         notes=[
             f"{len(found.cycles)} simulations of {min(found.cycles):,} to {max(found.cycles):,} "
-            "cycles of 4 ns, each of whole frames through the module `olaf_queue`."
+            "cycles, each of whole frames through the module `olaf_queue`."
         ],
     )
 
@@ -93,6 +103,8 @@ def cell_rows(cells: dict[str, Cells], paper: dict[str, Any], seeds: int) -> lis
                     where=name,
                     unit="%",
                     paper=theirs,
+                    comparable=theirs is None,
+                    note=f"rtl/syn/counts.csv, by Yosys: {COMMITTED}",
                     # Nothing random is in it.
                     ours=Spread.of([percent(of, XCU55C, kind)] * seeds),
                     goal=goal if "BLOCK=1" in name else None,

@@ -15,6 +15,8 @@ from olaf.experiments.olaf.bursts import Counts, Order, Traffic, replay, write_t
 from olaf.experiments.olaf.real_bursts import Measured, Real, measure, on_time
 
 QUEUES = ("fifo", "olaf", "freshest")
+FITTED = "rate and length of the bursts"
+"""FIFO's rows of the paper gave the bursts, which the paper does not print."""
 Runs = dict[tuple[str, str], list[Counts]]
 """By rate and queue; one a seed."""
 
@@ -118,6 +120,7 @@ def virtual_rows(runs: Runs, paper: dict[str, Any]) -> list[Row]:
                 paper=theirs,
                 ours=Spread.of(value),
                 headline=theirs is not None,
+                fitted=FITTED if queue == "fifo" and theirs is not None else "",
             )
             if queue == "olaf" and of_fifo is not None:
                 own = [one.received if name == "received" else 100 * one.loss for one in fifo]
@@ -168,6 +171,7 @@ def real_rows(runs: Runs, paper: dict[str, Any], sent: int) -> list[Row]:
                     paper=None if received is None else 100 * received / 13500,
                     ours=Spread.of([100 * one.received / sent for one in counts]),
                     headline=False,
+                    fitted=FITTED if queue == "fifo" and received is not None else "",
                 )
             )
             loss, loss_fifo = (printed(paper, f"loss_{q}", rate) for q in (queue, "fifo"))
@@ -181,6 +185,7 @@ def real_rows(runs: Runs, paper: dict[str, Any], sent: int) -> list[Row]:
                     baseline=Baseline(name="FIFO", paper=loss_fifo, ours=fifo_loss)
                     if queue == "olaf" and loss_fifo is not None
                     else None,
+                    fitted=FITTED if queue == "fifo" and loss is not None else "",
                 )
             )
         rows += age_rows(runs, rate, where, paper)
