@@ -50,6 +50,10 @@ def required(marker: str) -> str:
     return f"OLAF_REQUIRE_{marker.upper()}"
 
 
+LEFT_OUT = "left out: "
+"""How the reason of a skipped test begins if the last lines of a run have to tell it."""
+
+
 def missing(item: pytest.Item, marker: str) -> list[str]:
     modules = (OF_INTEGRATIONS if INTEGRATIONS in item.path.parents else MODULES)[marker]
     return [name for name in modules if importlib.util.find_spec(name) is None]
@@ -72,8 +76,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     """Never keeps quiet about what was skipped."""
+    if hasattr(config, "workerinput"):
+        return  # the process that started this one says it
     skipped = terminalreporter.stats.get("skipped", [])
     for marker in (*MODULES, "browser"):
         # A test may also be skipped because there is no GPU.
@@ -83,3 +91,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                 f"{marker.upper()} IS NOT INSTALLED: {count} of its tests did NOT run. "
                 f"`make test-{marker}` installs it and runs them"
             )
+    reasons = {str(report.longrepr[2]).removeprefix("Skipped: ") for report in skipped}
+    for reason in sorted(reason for reason in reasons if reason.startswith(LEFT_OUT)):
+        terminalreporter.write_line(reason)
+        if file := os.environ.get("OLAF_LEFT_OUT"):  # the last lines of `make check`
+            with open(file, "a", encoding="utf-8") as lines:
+                print(reason, file=lines)

@@ -76,7 +76,7 @@ class Reduce(Format):
     @staticmethod
     def _head(kind: int, who: Name, *, operation: int = 0, block: int = 0) -> bytearray:
         names = (who.job, who.generation, who.rank, who.session, operation, block)
-        return bytearray(b"OLFR" + struct.pack(">BBHIIIIII", 3, kind, 0, *names) + bytes(32))
+        return bytearray(b"OLFR" + struct.pack(">BBHIIIIII", 4, kind, 0, *names) + bytes(32))
 
     datagram_bytes: ClassVar[int] = 1472
     """What the path takes, as joins say."""
@@ -231,7 +231,7 @@ class Atp(Format):
     @staticmethod
     def _control(kind: int, who: Name, length: int) -> bytearray:
         message = bytearray(length)
-        struct.pack_into(">BBBBH", message, 8, kind, 3, 0, 0x80, who.job)
+        struct.pack_into(">BBBBH", message, 8, kind, 4, 0, 0x80, who.job)
         return message
 
     def join(self, who: Name, nonce: int = 0) -> Datagram:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +12,8 @@ from ports import free_port
 from waiting import until
 
 PUSHES = 60
+COMPUTES_S = 0.005
+"""What a turn of an honest worker takes."""
 
 
 def named(switch: Party, event: str) -> set[int]:
@@ -160,4 +163,41 @@ def test_a_flood_of_zeros_does_not_slow_the_others(party: Callable[..., Party]) 
 
     undisturbed = progress(0)
     assert progress(50) >= 0.9 * undisturbed
+    attacker.close()
+
+
+@pytest.mark.parametrize("at", ["switch", "server"])
+@pytest.mark.parametrize("long", [9.0, 1.0], ids=["long updates", "many updates"])
+def test_one_that_pushes_as_far_as_each_limit_lets_it_is_scaled_down_and_named(
+    party: Callable[..., Party], at: str, long: float
+) -> None:
+    limit = {"max_movement": "3x"}
+    server = party("server", learning_rate=1.0, step="mean", staleness_power=0.0, **limit)
+    place = server if at == "server" else party("switch", upstream=server.address, **limit)
+    honest = [Honest(place.address, worker) for worker in (1, 2, 3)]
+    attacker = Attacker(place.place, cluster=5)
+    attacker.enters(SIZE)
+    sequence = 0
+
+    def turns(flood: int) -> float:
+        """By how much the model moved while each honest worker pushed `PUSHES` times."""
+        nonlocal sequence
+        before = float(honest[0].model[0])
+        for _ in range(PUSHES):
+            time.sleep(COMPUTES_S)
+            for _ in range(flood):
+                sequence += 1
+                attacker.send(attacker.update(lanes(-long, SIZE), sequence=sequence))
+            for one in honest:
+                one.push()
+        return float(honest[0].model[0]) - before
+
+    # What is usual is known after the first window: a fifth of a second.
+    turns(0)
+    moved = turns(12)
+    named = {said["worker"] for said in place.events() if said.get("clipped") == "movement"}
+    assert named == {attacker.worker}
+    # Some turns' worth at once, and three times what one of the others moves; it wanted 12 times as
+    # much, or 108 times. A merge with the others is a mean.
+    assert moved > -64 - 4 * PUSHES
     attacker.close()

@@ -1,5 +1,5 @@
-"""The engines that sum behind keys: unsealed datagrams get nowhere, and a rewritten class of
-service does no harm."""
+"""The engines that sum behind keys: unsealed datagrams get nowhere, a rewritten class of service
+does no harm, and content that changed on the way is found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from parties import Party
 from relay import Path as Way
 from relay import Relay
-from sum_formats import Format
+from sum_formats import FORMATS, Format
 from sum_parties import Stranger, Training, awaits_metric, ended, seat_of, sums
 from waiting import until
 
@@ -68,6 +68,65 @@ def test_unsealed_datagrams_are_dropped_and_counted(
         awaits_metric(switch, "olaf_keys_refused_datagrams_total", f'engine="{engine}"')
     assert ended(switch, form) == {}
     training.stop()
+
+
+class Changing(Relay):
+    """A path on which four bytes of a long datagram change now and then: a broken machine, which
+    sends each datagram with a checksum that is right."""
+
+    LONG = 260
+    EVERY = 7
+
+    def __init__(self, target: str, path: Way) -> None:
+        self.changed = self._long = 0
+        self.is_broken = False
+        super().__init__(target, path)
+
+    def passed(self, datagram: bytes) -> bytes:
+        """The datagram, as it goes on."""
+        if not self.is_broken or len(datagram) < self.LONG:
+            return datagram
+        self._long += 1
+        if self._long % self.EVERY:
+            return datagram
+        self.changed += 1
+        middle = len(datagram) // 2
+        # In each byte of a value: one of them has its exponent.
+        bad = bytes(byte ^ 0x20 for byte in datagram[middle : middle + 4])
+        return datagram[:middle] + bad + datagram[middle + 4 :]
+
+
+def test_content_that_changed_on_the_way_is_found_with_the_key_that_everybody_has(
+    party: Callable[..., Party], form: Format
+) -> None:
+    switch = sums(party, form, key_files=["public"])
+    way = Changing(switch.address, Way())
+    training = Training([way.address, switch.address], form.name, key_file="public")
+    way.is_broken = True
+    training.goes_on()
+    assert ended(switch, form) == {}
+    training.stop()
+    way.stop()
+    assert way.changed > 0
+    # On the way up; the workers count what they refuse on the way down.
+    refused = [counts(switch, engine)["refused"] for engine in form.engines]
+    assert 0 < sum(one.get("bad_tag", 0) for one in refused) <= way.changed
+
+
+@pytest.mark.parametrize("name", sorted(set(FORMATS) - {"iswitch"}))
+def test_without_a_key_content_that_changed_is_summed(
+    party: Callable[..., Party], name: str
+) -> None:
+    """The harm that the docs tell of. Without a seal a packet of iSwitch is known by its class of
+    service, which this path does not keep."""
+    form = FORMATS[name]
+    switch = sums(party, form)
+    way = Changing(switch.address, Way())
+    training = Training([way.address, switch.address], form.name)
+    way.is_broken = True
+    with pytest.raises(AssertionError, match="a wrong sum"):
+        training.goes_on(1000)
+    way.stop()
 
 
 class Rewriting(Relay):

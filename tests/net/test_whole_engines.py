@@ -132,7 +132,7 @@ def test_only_a_worker_pushes() -> None:
 def test_a_switch_that_sums_answers_a_join_without_sockets() -> None:
     switch = Engine("sum_switch", '{"jobs": 1}', 7)
     join = bytearray(64)
-    join[:6] = b"OLFR\x03\x05"
+    join[:6] = b"OLFR\x04\x05"
     join[11], join[23] = 1, 9  # the job, the session
     join[16:20] = b"\xff" * 4  # any rank
     join[35], join[39] = 2, 1  # the job has two workers; this end stands for one

@@ -68,19 +68,21 @@ def departed(datagram: bytes) -> bytes:
 
 def v1model() -> V1Model:
     switch = V1Model(program("olaf_v1model.p4"))
-    switch.table("Ingress.wires").add((UP,), "wire", DOWN)
-    switch.table("Ingress.wires").add((DOWN,), "wire", UP)
-    switch.table("Ingress.wires").add((QUEUE,), "wire", DOWN)
-    switch.table("Ingress.identify.senders").add((ip(WORKER),), "worker")
-    switch.table("Ingress.identify.senders").add((ip(SERVER),), "server")
+    switch.table("OlafIngress.wires").add((UP,), "wire", DOWN)
+    switch.table("OlafIngress.wires").add((DOWN,), "wire", UP)
+    switch.table("OlafIngress.wires").add((QUEUE,), "wire", DOWN)
+    switch.table("OlafIngress.identify.senders").add((ip(WORKER),), "worker")
+    switch.table("OlafIngress.identify.senders").add((ip(SERVER),), "server")
     ours = message("update")
-    clusters = switch.table("Ingress.identify.clusters")
+    clusters = switch.table("OlafIngress.identify.clusters")
     clusters.add((ours["job"], ours["cluster"]), "in_group", GROUP)
     switch.groups[GROUP] = [(UP, 0), (2, 1)]
     for copy, (mac, address, port) in enumerate(WORKERS):
-        switch.table("Egress.readdress.receivers").add((GROUP, copy), "to", mac, ip(address), port)
+        switch.table("OlafEgress.readdress.receivers").add(
+            (GROUP, copy), "to", mac, ip(address), port
+        )
     for job in SERVERS:
-        add_server(switch.table("Egress.wrap.servers"), job)
+        add_server(switch.table("OlafEgress.wrap.servers"), job)
     return switch
 
 

@@ -282,9 +282,9 @@ def test_a_copy_without_a_receiver_is_dropped() -> None:
         assert behind().process(frame, **fields)[1] is None
     switch = v1model()
     ((_, at_queue),) = switch.process(DOWN, frame)
-    switch.table("Egress.readdress.receivers").remove((GROUP, 1))  # a worker left the cluster
+    switch.table("OlafEgress.readdress.receivers").remove((GROUP, 1))  # a worker left the cluster
     assert [port for port, _ in switch.process(QUEUE, from_queue(at_queue, OWN))] == [UP]
-    switch.table("Egress.readdress.receivers").add((GROUP, 1), "to", 2, ip("10.0.0.3"), 9)
+    switch.table("OlafEgress.readdress.receivers").add((GROUP, 1), "to", 2, ip("10.0.0.3"), 9)
     assert [port for port, _ in switch.process(QUEUE, from_queue(at_queue, OWN))] == [UP, 2]
 
 

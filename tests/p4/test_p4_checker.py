@@ -218,6 +218,27 @@ def test_an_error_names_file_and_line(file: str, old: str, new: str, says: str) 
     assert 1 <= place.line <= len((P4 / place.file).read_text().split("\n"))
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("control OlafIngress(", "control Ingress("),
+        ("control OlafEgress(", "control Egress("),
+        ("struct headers_t {", "struct clone {"),
+        ("const bit<9> QUEUE_PORT", "const bit<9> truncate"),
+        ("control Verify(", "control NoAction("),
+    ],
+)
+def test_a_name_of_the_architecture_is_refused(old: str, new: str) -> None:
+    """p4c 1.2.5.16 refused the first two: "Ingress duplicates Ingress"."""
+    name = re.split(r"[ (]", new.rstrip("( {"))[-1]
+    says = f"`{name}` is declared by v1model.p4 already"
+    with pytest.raises(P4Error, match=re.escape(says)) as refused:
+        changed("olaf_v1model.p4", old, new, "olaf_v1model.p4")
+    lines = (P4 / "olaf_v1model.p4").read_text().split("\n")
+    assert refused.value.place == ("olaf_v1model.p4", lines.index(next(
+        line for line in lines if line.startswith(old))) + 1)  # fmt: skip
+
+
 def test_the_line_is_that_of_the_mistake() -> None:
     old = "if (sender == UPDATE && frame.update.isValid())"
     text = (P4 / "tables.p4").read_text()

@@ -65,7 +65,7 @@ def test_updates_pass_the_queue_as_datagrams_and_leave_as_frames() -> None:
     reader = Engine("switch", json.dumps({"server": 1}))
     for clusters in (
         first.table("Before.identify.clusters"),
-        switch.table("Ingress.identify.clusters"),
+        switch.table("OlafIngress.identify.clusters"),
     ):
         for job, cluster in FLOWS:
             clusters.add((job, cluster), "in_group", GROUP)
@@ -151,7 +151,7 @@ def test_an_update_without_a_server_is_dropped() -> None:
     block, switch = behind(), v1model()
     user = {**dict.fromkeys(NAMES, 0), "class": UPDATE, **STATUS}
     at_queue = packed(user) + datagram
-    tables = (block.table("Behind.wrap.servers"), switch.table("Egress.wrap.servers"))
+    tables = (block.table("Behind.wrap.servers"), switch.table("OlafEgress.wrap.servers"))
     for servers in tables:
         servers.remove((job,))
     assert block.process(datagram, **user)[1] is None
@@ -160,7 +160,7 @@ def test_an_update_without_a_server_is_dropped() -> None:
         add_server(servers, job)
     assert block.process(datagram, **user)[1] == departed(datagram)
     assert switch.process(QUEUE, at_queue) == [(DOWN, departed(datagram))]
-    switch.table("Ingress.wires").remove((QUEUE,))  # v1model: the queue's link has no port
+    switch.table("OlafIngress.wires").remove((QUEUE,))  # v1model: the queue's link has no port
     assert switch.process(QUEUE, at_queue) == []
 
 

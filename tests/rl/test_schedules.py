@@ -1,5 +1,6 @@
 """Schedules of the learning rate: their shape, Adam's use of them, the steps that they count."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -98,7 +99,10 @@ def test_the_workers_of_a_run_and_of_its_resumption_share_one_schedule(
     schedule = "--set=learner.schedule=linear", "--set=train.every_s=0.1"
     first = told("--env=CartPole-v1", how, "--steps=12000", f"--out={tmp_path / 'run'}", *schedule)
     assert first[0] > 0.0011
-    assert first == sorted(first, reverse=True)
+    # A line has the newest report of any worker. Each worker goes down its own way, and one of two
+    # may be a pass behind the other.
+    behind = 2e-4 if how == "--workers=2" else 0.0
+    assert all(after <= before + behind for before, after in itertools.pairwise(first)), first
     assert first[-1] < 0.0006
     again = told(f"--resume={tmp_path / 'run'}", "--steps=24000")[len(first) :]
     # Half of the longer schedule is over when the second session begins.

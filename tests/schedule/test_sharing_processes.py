@@ -233,7 +233,7 @@ def test_parties_that_can_be_reached_need_a_key(
     for words, role in ((share, "controller"), (host, "host")):
         assert run(words) == Exit.USAGE
         said = capsys.readouterr().err
-        assert f"the {role} has no key" in said
+        assert f"the {role} has no key that is secret" in said
         assert "insecure = true" in said
         assert "--insecure" not in said, "there is no such option"
 

@@ -57,6 +57,10 @@ class Relay:
         for worker in list(self._inner):
             self._outer.sendto(datagram, worker)
 
+    def passed(self, datagram: bytes) -> bytes:
+        """What leaves the path for a datagram that comes in."""
+        return datagram
+
     def stop(self) -> None:
         self._stopping.set()
         self._thread.join()
@@ -96,6 +100,7 @@ class Relay:
                     if self.path.mute:
                         continue
                     self.down.append(datagram)
+                datagram = self.passed(datagram)
                 if len(datagram) > self.path.longest:
                     self.path.too_long += 1
                 elif self._chance.random() >= self.path.loss:

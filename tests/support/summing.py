@@ -5,7 +5,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,13 +50,18 @@ def _environment(switch: str, more: Mapping[str, str]) -> dict[str, str]:
 
 
 def torchrun(
-    program: Path, *arguments: str, ranks: int, switch: str, **more: str
+    program: Path,
+    *arguments: str,
+    ranks: int,
+    switch: str,
+    torchrun_options: Sequence[str] = (),
+    **more: str,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end as a user does, with torchrun."""
     return subprocess.run(
         [
             *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-            *("--nproc-per-node", str(ranks), str(program), *arguments),
+            *("--nproc-per-node", str(ranks), *torchrun_options, str(program), *arguments),
         ],
         env=_environment(switch, more),
         capture_output=True,

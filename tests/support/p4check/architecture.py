@@ -24,8 +24,12 @@ class Architecture:
     externs: frozenset[str]
     enums: frozenset[str]
     """Their values, as they are written."""
+    declared: frozenset[str]
+    """Names at the top level of the architecture's file. A program may not declare them again."""
 
 
+CORE = frozenset({"packet_in", "packet_out", "verify", "static_assert", "NoAction"})
+"""What core.p4 declares, which both architectures include."""
 PARSER = ("packet_in", "out H", "inout M", "inout S")
 MATCH = ("inout H", "inout M", "inout S")
 
@@ -38,6 +42,17 @@ V1MODEL = Architecture(
     frozenset({"mark_to_drop", "hash"}),
     frozenset(),
     frozenset({"HashAlgorithm.crc32"}),
+    # The architecture's own blocks are declared too: p4c refuses a control `Ingress`.
+    CORE | {
+        "V1Switch", "Parser", "VerifyChecksum", "Ingress", "Egress", "ComputeChecksum", "Deparser",
+        "standard_metadata_t", "CounterType", "MeterType", "HashAlgorithm", "CloneType",
+        "PortId_t", "counter", "direct_counter", "meter", "direct_meter", "register",
+        "action_profile", "action_selector", "random", "digest", "mark_to_drop", "hash",
+        "Checksum16", "verify_checksum", "update_checksum", "verify_checksum_with_payload",
+        "update_checksum_with_payload", "resubmit", "recirculate", "clone", "clone3", "truncate",
+        "resubmit_preserving_field_list", "recirculate_preserving_field_list",
+        "clone_preserving_field_list", "assert", "assume", "log_msg", "__v1model_version",
+    },
 )  # fmt: skip
 VITIS = Architecture(
     "XilinxPipeline",
@@ -46,5 +61,7 @@ VITIS = Architecture(
     frozenset(),
     frozenset({"Checksum"}),
     frozenset({"HashAlgorithm_t.CRC32"}),
-)
+    # xsa.p4 is AMD's and closed: these are the names that `p4/` itself relies on.
+    CORE | {"XilinxPipeline", "standard_metadata_t", "Checksum", "HashAlgorithm_t"},
+)  # fmt: skip
 ARCHITECTURES = {"v1model.p4": V1MODEL, "xsa.p4": VITIS}

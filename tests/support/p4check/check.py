@@ -70,6 +70,7 @@ def check(program: Program) -> Checked:
     if program.main is None or program.architecture not in ARCHITECTURES:
         raise P4Error(Place("program", 0), "no architecture, or no `main`")
     checked = Checked(program, ARCHITECTURES[program.architecture], {}, [])
+    _check_names(checked)
     for composite in program.composites.values():
         _check_composite(checked, composite)
     for constant in program.constants.values():
@@ -80,6 +81,14 @@ def check(program: Program) -> Checked:
         _BlockChecker(checked, block).check()
     _check_main(checked, program.main)
     return checked
+
+
+def _check_names(checked: Checked) -> None:
+    program = checked.program
+    parts = {**program.composites, **program.constants, **program.blocks}
+    for name, part in parts.items():
+        if name in checked.architecture.declared:
+            raise P4Error(part.place, f"`{name}` is declared by {program.architecture} already")
 
 
 def _check_composite(checked: Checked, composite: Composite) -> None:

@@ -333,7 +333,7 @@ class _Switch:
         self.blocks = [Running(checked, block) for block in checked.main]
 
     def table(self, path: str) -> Entries:
-        """A table by its path: ``Ingress.identify.senders``."""
+        """A table by its path: ``OlafIngress.identify.senders``."""
         top, *middle, name = path.split(".")
         running = next(block for block in self.blocks if block.block.name == top)
         for step in middle:
