@@ -125,11 +125,11 @@ dependencies:
 	@scripts/env --dependencies
 
 lint: env-for-tests ## run clippy and ruff, check the layers of python/olaf and ARCHITECTURE.md; warnings are errors
+	$(BIN)/ruff check .
 	scripts/check-tests
 	scripts/check-architecture
-	cargo clippy --workspace --all-targets $(MODELS) --quiet -- -D warnings
-	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
+	cargo clippy --workspace --all-targets $(MODELS) --quiet -- -D warnings
 
 types: env-for-tests ## run mypy --strict; compare the stubs with the binary
 	$(BIN)/mypy

@@ -63,7 +63,7 @@ control Verify(inout headers_t headers, inout user_t user) {
     apply { }
 }
 
-control Ingress(inout headers_t headers, inout user_t user, inout standard_metadata_t standard) {
+control OlafIngress(inout headers_t headers, inout user_t user, inout standard_metadata_t standard) {
     Identify() identify;
     Unwrap() unwrap;
     bit<9> egress = 0;
@@ -147,7 +147,7 @@ control Ingress(inout headers_t headers, inout user_t user, inout standard_metad
     }
 }
 
-control Egress(inout headers_t headers, inout user_t user, inout standard_metadata_t standard) {
+control OlafEgress(inout headers_t headers, inout user_t user, inout standard_metadata_t standard) {
     Stamp() stamp;
     Readdress() readdress;
     Wrap() wrap;
@@ -183,4 +183,4 @@ control OlafDeparser(packet_out packet, in headers_t headers) {
     }
 }
 
-V1Switch(OlafParser(), Verify(), Ingress(), Egress(), Compute(), OlafDeparser()) main;
+V1Switch(OlafParser(), Verify(), OlafIngress(), OlafEgress(), Compute(), OlafDeparser()) main;

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from olaf.push_pull.connection import Connection, Model, connect
     from olaf.push_pull.rule import Rule
     from olaf.runs.calls import TrainEvaluation, TrainUpdate, stop_when_stalled
-    from olaf.sums.collective import SumConnection, SumFuture, connect_sum
+    from olaf.sums.collective import SumConnection, connect_sum
+    from olaf.sums.future import SumFuture
+    from olaf.sums.state import average_state
 
 __all__ = [
     "Connection",
@@ -44,6 +46,7 @@ __all__ = [
     "TrainUpdate",
     "UnreachableError",
     "__version__",
+    "average_state",
     "connect",
     "connect_sum",
     "local",
@@ -63,7 +66,8 @@ _HOMES = {
     "stop_when_stalled": "olaf.runs.calls",
     "connect": "olaf.push_pull.connection",
     "SumConnection": "olaf.sums.collective",
-    "SumFuture": "olaf.sums.collective",
+    "SumFuture": "olaf.sums.future",
+    "average_state": "olaf.sums.state",
     "connect_sum": "olaf.sums.collective",
     "SumError": "olaf._olaf",
     "LocalJob": "olaf.api.local_job",

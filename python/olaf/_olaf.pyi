@@ -56,6 +56,7 @@ __all__ = [
     "rotate_key",
     "share_group",
     "simulate",
+    "simulate_sums",
     "switch_key",
     "switch_key_text",
     "tree_gain",
@@ -143,8 +144,11 @@ class SumClient:
         root: int = 0,
         partial: bool = False,
         timeout_s: float | None = None,
+        tag: int = 0,
     ) -> tuple[int, int, bool]:
         """Do one operation; return contributors, expected workers, and if a lane is not finite.
+
+        tag: the caller's mark, the same at all workers, at most 8191; 0: none.
 
         Raises SumError, TimeoutError at the time limit, ValueError for an array that cannot be.
         """
@@ -158,6 +162,7 @@ class SumClient:
         root: int = 0,
         partial: bool = False,
         timeout_s: float | None = None,
+        tag: int = 0,
     ) -> SumOperation:
         """Begin one operation. The array must be left alone until it has ended."""
 
@@ -507,6 +512,13 @@ def simulate(scenario: str) -> str:
     """Run a scenario in virtual time: workers, a tree of queues, one server; JSON in and out.
 
     ``docs/reference/scenarios.md`` lists the keys. Raises ValueError (names the invalid key).
+    """
+
+def simulate_sums(scenario: str, told: Callable[[int], object]) -> str:
+    """Run jobs that sum their gradients, in virtual time; JSON in and out.
+
+    ``told`` is called with the number of iterations of workers that have ended.
+    ``docs/simulate-sums.md`` lists the keys. Raises ValueError (names the invalid key).
     """
 
 def replay(

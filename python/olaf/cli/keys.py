@@ -25,6 +25,9 @@ def keys() -> None:
     gets the switch's key, which is derived from it. With a key every datagram is signed: who has
     none cannot join, change, or repeat anything. Datagrams are not encrypted.
 
+    `public` in the place of a key file names a key that everybody has. It finds content that
+    changed on the way, and keeps nobody out.
+
     \b
     Examples:
       olaf keys new job.key                         a key for any job

@@ -23,6 +23,7 @@ COMMANDS = {
     "top": ("olaf.cli.top:top", "Show live what running switches, servers and workers do."),
     "keys": ("olaf.cli.keys:keys", "Make the keys of jobs, so that only their workers get in."),
     "doctor": ("olaf.cli.doctor:doctor", "Find what is wrong on the way to a switch."),
+    "flight": ("olaf.cli.flight:flight", "Show the last operations of all workers of a sum."),
     "replay": ("olaf.cli.replay:replay", "Replay recorded arrivals through a queue."),
     "simulate": ("olaf.cli.simulate:simulate", "Simulate training, a network or MINA's jobs."),
     "verify": ("olaf.cli.verify:verify", "Prove that clusters stay fresh, or show a violation."),

@@ -51,8 +51,8 @@ every_option = click.option(
     "--engines",
     metavar="NAME,..",
     help="Engines that the switch runs: queue (the default) merges updates for a server; reduce "
-    "sums the arrays of all workers (all-reduce); iswitch, trio and atp do so as their "
-    "papers print it; atp needs an atp_server.",
+    "sums the arrays of all workers (all-reduce); iswitch, trio and atp do so after their "
+    "papers; atp needs an atp_server.",
 )
 @click.option(
     "--listen",

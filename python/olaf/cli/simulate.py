@@ -11,6 +11,7 @@ import click
 
 from olaf.cli import options
 from olaf.cli.simulate_mina import mina
+from olaf.cli.simulate_sums import sums
 from olaf.cli.simulate_training import training
 from olaf.values.numbers import counted
 
@@ -22,18 +23,19 @@ SEEDS = 5
 
 @click.group()
 def simulate() -> None:
-    """Simulate training, a network of updates, or a cluster of jobs, in virtual time.
+    """Simulate training, sums, a network of updates, or a cluster of jobs, in virtual time.
 
     \b
     Examples:
       olaf simulate training --env CartPole-v1 --workers 1,4
+      olaf simulate sums examples/sums/rack.toml
       olaf simulate network examples/scenarios/table3.toml
-      olaf simulate network --help
       olaf simulate mina --help
     """
 
 
 simulate.add_command(mina)
+simulate.add_command(sums)
 simulate.add_command(training)
 
 

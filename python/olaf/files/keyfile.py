@@ -9,6 +9,9 @@ from typing import Any
 VARIABLE = "OLAF_KEY_FILE"
 """Variable of the environment that names the key file of parties which are not told one."""
 
+PUBLIC = "public"
+"""In the place of a key file: the key that everybody knows (`docs/keys.md`). It is no path."""
+
 
 def with_key(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options of a worker, with the key file of the environment if they name none."""

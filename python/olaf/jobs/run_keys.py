@@ -14,7 +14,7 @@ from typing import Any
 
 from olaf.errors.outcome import Exit, RunError
 from olaf.errors.usage import ConfigurationError
-from olaf.files.keyfile import key_file
+from olaf.files.keyfile import PUBLIC, key_file
 from olaf.jobs.settings import Settings
 from olaf.processes.loopback import LOOPBACK
 
@@ -109,7 +109,7 @@ def listens_beyond(settings: Settings) -> bool:
 def absolute(settings: Settings) -> Settings:
     """The settings with the run's key file as a path that is good in every folder."""
     own = key_file(settings.train.key_file)
-    if own is None:
+    if own is None or own == PUBLIC:
         return settings
     train = settings.train.model_copy(update={"key_file": str(Path(own).absolute())})
     return settings.model_copy(update={"train": train})

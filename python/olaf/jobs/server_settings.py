@@ -62,6 +62,8 @@ class ServerSettings(Section):
     """The same limit on a reward."""
     max_rate: OffClip = SERVER["max_rate"]
     """The same limit on a worker's updates in a second, for workers without a switch."""
+    max_movement: OffClip = SERVER["max_movement"]
+    """The same limit on how far an address moves the model, for workers without a switch."""
     staleness_power: float = Field(default=SERVER["staleness_power"], ge=0)
     """With k pushing workers, an update counts k^-power (see step); 0 weighs all alike. 0.7 suits
     updates of whole turns, which are one round old and overshoot together. If it is not set, `olaf

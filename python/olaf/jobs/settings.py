@@ -74,7 +74,7 @@ class LeafSettings(Section):
     merge. off always merges, which learned best."""
     clip_norm: OffClip = SWITCH["clip_norm"]
     """Limit on the norm of one update's mean gradient, in each segment: a number, or a multiple of
-    the recent median of the other workers ("100x"). A longer one is scaled down, counted, and its
+    the recent median of the other workers ("10x"). A longer one is scaled down, counted, and its
     worker is named."""
     clip_weight: OffClip = SWITCH["clip_weight"]
     """The same limit on the weight of one contribution; its sum is scaled down with it."""
@@ -84,6 +84,11 @@ class LeafSettings(Section):
     max_rate: OffClip = SWITCH["max_rate"]
     """Limit on a worker's updates in a second: a number, or a multiple of the recent median of the
     other workers ("20x"). More are refused as too_often, counted, and the worker is named."""
+    max_movement: OffClip = SWITCH["max_movement"]
+    """Limit on how far the updates of one address move the model in a second, in usual steps: a
+    number, or a multiple of the recent median of the others ("3x"). An update beyond it is scaled
+    down, counted, and its worker is named. off by default: a machine that is much faster than the
+    median of the others would be slowed to that multiple, too."""
     uplink: OffRate = SWITCH["uplink"]
     """Bandwidth of the link towards the server in UDP payload, in tc's units ("1.9mbit"); off sends
     at once. Set uplink or credits, not both."""

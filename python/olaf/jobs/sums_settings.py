@@ -178,6 +178,9 @@ class AtpServerSettings(Section):
     """Shortest time between two copies of a result."""
     settle_ms: int = Field(default=ATP_SERVER["settle_ms"], ge=1)
     """Time that the server waits for other workers to follow one that changed its switch."""
+    rack_scale: bool = ATP_SERVER["rack_scale"]
+    """Only the first switch on the way adds, and the server gets a sum from each: what ATP's paper
+    compares with."""
     non_finite: Literal["pass", "refuse"] = ATP_SERVER["non_finite"]
     """What happens to a NaN or an infinity, or a sum that is too large for f32. pass sums it, and
     the result has it. refuse ends the operation at all workers. Either way the log names the

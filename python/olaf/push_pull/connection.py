@@ -20,7 +20,7 @@ import logging
 import math
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from olaf.memory.parameters import (
     layout,
     readable,
 )
+from olaf.processes import forking
 from olaf.push_pull.movement import Movement
 from olaf.push_pull.rule import Rule
 
@@ -95,6 +96,9 @@ class Connection:
 
     Use a connection from one thread at a time; only ``stats`` and ``events`` may be called from any
     thread. Only `join`, `wait` and `flush` wait, each until its deadline.
+
+    A connection belongs to the process that made it. In a child that `os.fork` made later each use
+    raises RuntimeError, and the end of the child tells nobody anything.
     """
 
     def __init__(
@@ -109,6 +113,12 @@ class Connection:
         self._rule: Rule | None = None
         self._scratch = Scratch()
         self._movement = Movement()
+        forking.register(self)
+
+    def __forked__(self) -> None:
+        """In a child that was forked: the connection is its parent's."""
+        forking.abandon(self._client)
+        self._client = cast("Client", forking.Inert())
 
     def join(self, weights: Parameters, timeout_s: float = 10.0) -> int:
         """Join the job and return the model's version; ``weights`` then hold the job's model.

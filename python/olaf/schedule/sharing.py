@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ConfigDict, Field, ValidationError
 
 from olaf.errors.usage import ConfigurationError
-from olaf.files.keyfile import key_file
+from olaf.files.keyfile import PUBLIC, key_file
 from olaf.schedule.reading import read_pattern
 from olaf.schedule.simulation import Network
 from olaf.values.defaults import SHARING
@@ -165,7 +165,9 @@ def host_config(
 
 def _key(file: Path, cluster: SharingCluster) -> dict[str, Any]:
     """The key of a party: that of the file, or that of the environment."""
-    named = None if cluster.key_file is None else str(file.parent / cluster.key_file)
+    named = cluster.key_file
+    if named not in (None, PUBLIC):
+        named = str(file.parent / named)
     return {"key_file": key_file(named), "insecure": cluster.insecure}
 
 
