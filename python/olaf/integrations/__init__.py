@@ -1,6 +1,7 @@
 """Olaf in existing training frameworks.
 
-- ``olaf.integrations.sb3``: a callback for Stable-Baselines3;
+- ``olaf.integrations.sb3``: a callback for Stable-Baselines3, and `distribute`: each optimizer
+  step of a model applies the mean gradient of all workers;
 - ``olaf.integrations.rllib``: a learner for RLlib's new API stack;
 - ``olaf.integrations.lightning``: a callback for Lightning.
 

@@ -9,6 +9,8 @@ The callback joins with the parameters of ``model.policy``. After each rollout's
 the change of the parameters, with the mean reward of the last episodes, and takes the job's newest
 model. The moments of ``VecNormalize`` are those of all workers. The optimiser's state stays local,
 and so do the running means of a batch norm.
+
+`distribute` is the other way: each optimizer step applies the mean gradient of all workers.
 """
 
 # mypy checks this file with and without the framework; without it everything of it is Any.
@@ -30,9 +32,10 @@ from stable_baselines3.common.callbacks import BaseCallback  # noqa: E402
 from stable_baselines3.common.monitor import Monitor  # noqa: E402
 from stable_baselines3.common.vec_env import VecMonitor, is_vecenv_wrapped  # noqa: E402
 
+from olaf.integrations.sb3_distribute import distribute, is_distributed  # noqa: E402
 from olaf.integrations.sb3_moments import Shared  # noqa: E402
 
-__all__ = ["OlafCallback"]
+__all__ = ["OlafCallback", "distribute"]
 
 
 class OlafCallback(BaseCallback):
@@ -61,6 +64,11 @@ class OlafCallback(BaseCallback):
 
     def _on_training_start(self) -> None:
         policy = need_module(self.model.policy, "model.policy", "OlafCallback")
+        if is_distributed(self.model):
+            raise ValueError(
+                "the model is distributed (olaf.integrations.sb3.distribute): its steps are those "
+                "of all workers already, so leave OlafCallback out"
+            )
         if not monitored(self.model.get_env()):
             tell(
                 logging.WARNING,
