@@ -92,15 +92,18 @@ def test_each_gradient_is_summed_once() -> None:
     next step."""
 
     def work(job: SumConnection) -> int:
-        model = made("TD3", learning_starts=STEPS - 4 * N_ENVS, gradient_steps=4, policy_delay=2)
+        env = environments("Pendulum-v1", gamma=0.9)
+        starts = STEPS - 4 * N_ENVS
+        model = made("TD3", env, learning_starts=starts, gradient_steps=4, policy_delay=2)
         distribute(model, through=job)
         before = len(job.operations())
         model.learn(STEPS)
         assert model._n_updates == 4
         return len(job.operations()) - before
 
-    # Four steps of the critic, two of the actor, and whether `learn` is the same everywhere.
-    assert together(work) == [4 + 2 + 1] * 2
+    # Four steps of the critic, two of the actor, whether `learn` is the same everywhere, and once
+    # the moments of observations and rewards.
+    assert together(work) == [4 + 2 + 1 + 2 * 3] * 2
 
 
 def test_each_worker_draws_with_a_seed_of_its_own() -> None:
@@ -197,10 +200,11 @@ def test_frozen_moments_stay_as_they_are() -> None:
     def work(job: SumConnection) -> Any:
         env = environments(training=False)
         distribute(model := made("PPO", env), through=job)
+        env.obs_rms.mean += job.rank
         model.learn(STEPS)
         return moments(env)[0][0]
 
-    assert together(work) == [[0.0] * 4] * 2
+    assert together(work) == [[0.0] * 4, [1.0] * 4]
 
 
 @pytest.mark.parametrize("algorithm", ["PPO", "DQN", "SAC"])
