@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-sb3 = pytest.importorskip("stable_baselines3")
+pytest.importorskip("stable_baselines3")
 
 from sb3_models import environments, made, same, state  # noqa: E402
+from stable_baselines3 import PPO  # noqa: E402
 from stable_baselines3.common.env_util import make_vec_env  # noqa: E402
 from sum_threads import together  # noqa: E402
 
@@ -105,11 +106,11 @@ def test_what_makes_the_steps_uneven_is_refused_by_name() -> None:
     together(work)
 
 
-class TRPO(sb3.PPO):  # type: ignore[misc]
+class TRPO(PPO):  # type: ignore[misc]
     """Has the name of sb3-contrib's."""
 
 
-class WithoutOptimizer(sb3.PPO):  # type: ignore[misc]
+class WithoutOptimizer(PPO):  # type: ignore[misc]
     def _get_torch_save_params(self) -> Any:
         return ["policy"], []
 

@@ -82,6 +82,7 @@ def distribute(
             "the model is distributed already: call distribute once, or save it and load it anew"
         )
     options: dict[str, Any] = {}
+    between: _Between | None = None
     if through is not None and not through.is_alone:
         settings = {**settings_of(model), "moments_every": str(moments_every)}
         check_equal(settings, through, timeout_s)
@@ -93,7 +94,7 @@ def distribute(
         # The loss of an actor leaves gradients in the critic, which no optimizer applies. So only
         # a single optimizer sums what `backward` makes, before the gradients are clipped.
         options["overlap"] = len(optimizers_of(model)) == 1
-    between = _Between(model, through, moments_every, timeout_s) if options else None
+        between = _Between(model, through, moments_every, timeout_s)
     for name, optimizer in optimizers_of(model).items():
         wrapped = DistributedOptimizer(optimizer, through=through, **options)
         if between:
