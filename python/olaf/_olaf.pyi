@@ -174,12 +174,13 @@ class SumClient:
         array: float32, for the mean; its contents are not sent. iteration: sums before this one.
         """
 
-    def contribute(self, array: NDArray[Any], *, began: int, bound: int) -> str:
+    def contribute(self, array: NDArray[Any], *, began: int, bound: int) -> tuple[str, int | None]:
         """Send a copy of a float32 array for the first pipelined sum that is open.
 
         began: sums in the weights that the array was computed with. bound: most sums that may have
         come since. Returns ``sent``, ``stale``, ``surplus`` (H arrays of this worker are on their
-        way for the sum) or ``without_sum``. Raises SumError, ValueError for another size.
+        way for the sum) or ``without_sum``; and for the first two the number of sums that have come
+        since. Raises SumError, ValueError for another size.
         """
 
     def end_pipeline(self) -> None:

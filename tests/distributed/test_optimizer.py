@@ -401,12 +401,11 @@ def test_what_cannot_be_is_refused_by_name() -> None:
         DistributedOptimizer(torch.optim.LBFGS(model.parameters()), through=None)
     with pytest.raises(ValueError, match="wrap it once"):
         DistributedOptimizer(wrapped, through=None)
-    for mode in ("push", "pipeline", "mean"):
-        with pytest.raises(ValueError, match=f"mode = '{mode}': must be one of sum"):
-            DistributedOptimizer(bare, through=None, mode=mode)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="mode = 'mean': must be one of sum, pipeline, push"):
+        DistributedOptimizer(bare, through=None, mode="mean")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="optimizer is Sequential"):
         DistributedOptimizer(model, through=None)  # type: ignore[arg-type,unused-ignore]
-    with pytest.raises(TypeError, match=r"through is str: must be a connection"):
+    with pytest.raises(TypeError, match=r"through is str: .* needs a connection of"):
         DistributedOptimizer(bare, through="127.0.0.1:5555")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="bucket_bytes = 0"):
         DistributedOptimizer(bare, through=None, bucket_bytes=0)

@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.timeout(200)]
 
 HERE = Path(__file__).parent
 PROGRAM = HERE / "programs" / "wrapped_optimizer.py"
+PIPELINE = HERE / "programs" / "wrapped_pipeline.py"
 EXAMPLE = HERE.parents[1] / "examples" / "distributed_optimizer.py"
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 HANGS_AT = 40
@@ -32,9 +33,9 @@ PATIENCE_S = 100.0
 class Survivor:
     """A worker in a thread, and what it says."""
 
-    def __init__(self, address: str, workers: int, rank: int) -> None:
+    def __init__(self, address: str, workers: int, rank: int, program: Path = PROGRAM) -> None:
         self._said: queue.Queue[dict[str, Any]] = queue.Queue()
-        train = runpy.run_path(str(PROGRAM))["train"]
+        train = runpy.run_path(str(program))["train"]
 
         def work() -> None:
             try:
@@ -82,6 +83,30 @@ def test_a_worker_killed_inside_of_step_ends_it_at_all_and_the_training_goes_on(
         assert (error["reason"], error["culprit"], error["done"]) == ("worker_died", 0, HANGS_AT)
         assert "worker 0 of job 1 died" in error["error"]
     assert len({tuple(end["weights"]) for end in ends}) == 1, "bit for bit"
+    assert ends[0]["weights"] == pytest.approx([1.0] * 20, abs=0.1), "it learnt"
+
+
+def test_a_worker_of_a_pipeline_is_killed_and_the_training_goes_on_from_its_iteration() -> None:
+    hangs_from = 40
+    with switch_of("iswitch", silence_ms=1000) as switch:
+        argv = [sys.executable, str(PIPELINE), switch.address, "3", "0", str(hangs_from)]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as victim:
+            survivors = [Survivor(switch.address, 3, rank, PIPELINE) for rank in (1, 2)]
+            try:
+                assert victim.stdout is not None
+                assert json.loads(victim.stdout.readline()) == {"began": 0}
+                assert json.loads(victim.stdout.readline())["hangs"] >= hangs_from
+            finally:
+                victim.kill()
+        errors = [survivor.says("error") for survivor in survivors]
+        survivors.append(Survivor(switch.address, 3, 0, PIPELINE))
+        began = survivors[2].says("began")["began"]
+        ends = [survivor.says("ended") for survivor in survivors]
+    for error in errors:
+        assert (error["reason"], error["culprit"]) == ("worker_died", 0)
+    assert hangs_from <= errors[0]["done"] == errors[1]["done"] <= began
+    for of in ("weights", "moments"):
+        assert ends[0][of] == ends[1][of] == ends[2][of], "bit for bit"
     assert ends[0]["weights"] == pytest.approx([1.0] * 20, abs=0.1), "it learnt"
 
 

@@ -138,7 +138,8 @@ impl SumClient {
         Ok(SumOperation { client: self.0.clone(), pending })
     }
 
-    /// Send a copy of ``array`` for the first pipelined sum that is open; what becomes of it.
+    /// Send a copy of ``array`` for the first pipelined sum that is open. What becomes of it, and its
+    /// staleness where that was looked at.
     #[pyo3(signature = (array, *, began, bound))]
     fn contribute(
         &self,
@@ -146,14 +147,14 @@ impl SumClient {
         array: &Bound<'_, PyAny>,
         began: u64,
         bound: u64,
-    ) -> PyResult<&'static str> {
+    ) -> PyResult<(&'static str, Option<u64>)> {
         let vector = Memory::of(array, LaneType::F32.bytes())?.bytes().to_vec();
         let commit = py.detach(|| self.0.contribute(began, bound, vector));
         Ok(match commit.map_err(|error| errors::sum(py, error))? {
-            Commit::Send { .. } => "sent",
-            Commit::Stale { .. } => "stale",
-            Commit::Surplus => "surplus",
-            Commit::NoSum => "without_sum",
+            Commit::Send { staleness } => ("sent", Some(staleness)),
+            Commit::Stale { staleness } => ("stale", Some(staleness)),
+            Commit::Surplus => ("surplus", None),
+            Commit::NoSum => ("without_sum", None),
         })
     }
 

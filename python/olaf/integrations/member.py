@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import olaf
+from olaf.push_pull.following import PATIENCE_S, Follower, check_waits
 
-PATIENCE_S = 0.05
-"""Seconds that an exchange waits for the answer to its push, which brings the other workers'
-changes. On a fast network it avoids a turn on an old model; without an answer training goes on."""
+NOT_IN_A_JOB = "not in a job: training has not started, or is over"
 
 
 class Member:
@@ -40,11 +39,7 @@ class Member:
             raise ValueError(
                 f"address = {address!r}: must be a switch's, as in 'udp://10.0.0.1:5555'"
             )
-        if patience_s < 0 or not join_timeout_s > 0:
-            raise ValueError(
-                f"patience_s = {patience_s} must be at least 0, and join_timeout_s = "
-                f"{join_timeout_s} above 0"
-            )
+        check_waits(patience_s, join_timeout_s)
         self._address = address
         self._options: dict[str, Any] = {
             "job": job,
@@ -55,13 +50,13 @@ class Member:
         self._patience_s, self._join_timeout_s = patience_s, join_timeout_s
         self._connection: olaf.Connection | None = None
         self._module: Any = None
-        self._before: Any = None
+        self._follower: Follower | None = None
 
     @property
     def connection(self) -> olaf.Connection:
         """The connection, from `join` to `close`; at other times raises ValueError."""
         if self._connection is None:
-            raise ValueError("not in a job: training has not started, or is over")
+            raise ValueError(NOT_IN_A_JOB)
         return self._connection
 
     def join(self, module: Any) -> int:
@@ -73,26 +68,24 @@ class Member:
         self.close(flush_timeout_s=0.0)  # a training that raised may have left it open
         connection = olaf.connect(self._address, **self._options)
         try:
-            version = connection.join(module, self._join_timeout_s)
+            follower = Follower(
+                connection,
+                module,
+                patience_s=self._patience_s,
+                join_timeout_s=self._join_timeout_s,
+            )
         except BaseException:
             connection.close()
             raise
-        self._connection, self._module = connection, module
-        self._before = olaf.snapshot(module)
-        return version
+        self._connection, self._module, self._follower = connection, module, follower
+        return follower.joined_at
 
     def exchange(self, *, reward: float = 0.0) -> int | None:
         """Push the change since the last exchange, then take the newest model.
 
         Returns the version taken; None if there is no newer one, and the module stays unchanged.
         """
-        connection = self.connection
-        connection.push_delta(self._before, self._module, reward=reward)
-        if self._patience_s > 0:
-            connection.wait(self._patience_s)
-        version: int | None = connection.pull(into=self._module)
-        self._before = olaf.snapshot(self._module)
-        return version
+        return self._following.exchange(reward=reward)
 
     def return_to_job(self) -> None:
         """Overwrite the module with the last model taken from the job.
@@ -104,7 +97,7 @@ class Member:
         parameters = getattr(self._module, "parameters", None)
         with no_grad():
             for tensor, part in zip(
-                parameters() if parameters else self._module, self._before, strict=True
+                parameters() if parameters else self._module, self._following.before, strict=True
             ):
                 tensor.copy_(from_numpy(part))
 
@@ -114,6 +107,12 @@ class Member:
         if connection is not None:
             connection.flush(flush_timeout_s)
             connection.close()
+
+    @property
+    def _following(self) -> Follower:
+        if self._connection is None or self._follower is None:
+            raise ValueError(NOT_IN_A_JOB)
+        return self._follower
 
 
 def need_module(value: object, what: str, owner: str) -> Any:

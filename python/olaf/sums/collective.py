@@ -341,6 +341,18 @@ class SumConnection:
         """
         from olaf.sums.pipeline import PipelinedTraining
 
+        self.check_pipeline()
+        return PipelinedTraining(
+            *(self, self._client, weights, step),
+            iterations=iterations,
+            staleness=staleness,
+            iteration=iteration,
+            state=state,
+            timeout_s=timeout_s,
+        )
+
+    def check_pipeline(self) -> None:
+        """Raise ValueError if `pipeline` is not possible over this connection."""
         if self._protocol != "iswitch":
             raise ValueError(
                 f'protocol = {self._protocol!r}: pipelined training needs protocol="iswitch"'
@@ -350,14 +362,6 @@ class SumConnection:
                 f"threshold = {self._threshold}: pipelined training needs all workers in some sums;"
                 " leave it out"
             )
-        return PipelinedTraining(
-            *(self, self._client, weights, step),
-            iterations=iterations,
-            staleness=staleness,
-            iteration=iteration,
-            state=state,
-            timeout_s=timeout_s,
-        )
 
     def stats(self) -> dict[str, Any]:
         """Counters of this connection, see ``docs/reference/statistics.md#worker-of-sums``."""

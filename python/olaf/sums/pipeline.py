@@ -13,8 +13,9 @@ worker holds nobody up.
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast
 
@@ -90,6 +91,7 @@ class PipelinedTraining(Generic[T]):
         self._iteration = _agree(connection, weights, state, iteration, timeout_s)
         self._copied = self._began = self._iteration
         self._fates: dict[Fate, int] = {"sent": 0, "stale": 0, "surplus": 0, "without_sum": 0}
+        self._ages: Counter[int] = Counter()
         self._waits = False
         self._error: BaseException | None = None
         self._is_closed = False
@@ -120,6 +122,15 @@ class PipelinedTraining(Generic[T]):
         """Number of gradients that `commit` took, by its return value."""
         return dict(self._fates.items())
 
+    @property
+    def staleness(self) -> dict[int, int]:
+        """Staleness in iterations -> number of gradients that had it, sent and stale ones."""
+        return dict(sorted(self._ages.items()))
+
+    def held(self) -> AbstractContextManager[object]:
+        """Inside, no weight update begins: weights and the state of ``step`` fit each other."""
+        return self._changed
+
     def __iter__(self) -> Iterator[T]:
         """A copy of the newest weights for each gradient. Raises as `commit` does."""
         while (copy := self._next_copy()) is not None:
@@ -145,10 +156,13 @@ class PipelinedTraining(Generic[T]):
                 f"gradient has {view.array.size} values: must have {self._view.array.size}, as the "
                 "weights"
             )
-        fate: Fate = self._client.contribute(  # type: ignore[assignment]
+        said, staleness = self._client.contribute(
             view.array, began=self._copied, bound=self._staleness
         )
+        fate = cast("Fate", said)
         self._fates[fate] += 1
+        if staleness is not None:
+            self._ages[staleness] += 1
         self._waits = fate in ("surplus", "without_sum")
         return fate
 
