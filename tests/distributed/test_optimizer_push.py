@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -132,12 +133,13 @@ def test_a_server_that_is_gone_holds_no_step_up() -> None:
             torch.optim.SGD(model.parameters(), lr=0.01),
             through=connection,
             mode="push",
-            patience_s=0.0,
+            patience_s=0.05,
         )
         train(model, optimizer, steps=2)
         job.close()
-        before = flat(model)
+        before, began = flat(model), time.monotonic()
         train(model, optimizer, steps=3)
+        assert time.monotonic() - began < 5, "three steps wait 0.05 s each"
         assert not torch.equal(before, flat(model))
 
 

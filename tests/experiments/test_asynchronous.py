@@ -11,7 +11,7 @@ from olaf.experiments import Task
 from olaf.experiments.catalog import find, plan
 from olaf.experiments.iswitch import asynchronous, fig13, learners, table1, table5
 from olaf.experiments.iswitch.asynchronous import Times, Training
-from olaf.experiments.iswitch.networks import Dense
+from olaf.experiments.iswitch.networks import Dense, softmax
 
 NEVER = 1e9
 
@@ -68,6 +68,72 @@ def test_a_learner_descends(name: str) -> None:
         assert np.isfinite(gradient).all()
         weights = weights - np.float32(0.01) * gradient
     assert learner.returns
+
+
+@pytest.mark.parametrize("name", ["A2C", "PPO"])
+def test_an_action_with_an_advantage_becomes_likelier(name: str) -> None:
+    of = learners.LEARNERS[name]
+    learner, weights = of(0), of.initial(np.random.default_rng(0))
+    states = np.full((8, 4), 0.5, np.float32)
+    actions = np.array([0, 1] * 4)
+    own = weights[: of.actor.size]
+    before = softmax(of.actor.forward(own, states[:1])[-1])[0]
+    rollout = learners.Rollout(
+        states, actions, before[actions], np.where(actions, 1.0, -1.0), np.full(8, 3.0)
+    )
+    descent = learner._descent(weights, rollout, clips=name == "PPO")
+    moved = weights - np.float32(0.1) * descent
+    after = softmax(of.actor.forward(moved[: of.actor.size], states[:1])[-1])[0]
+    assert after[1] > before[1]
+    worth = [of.critic.forward(w[of.actor.size :], states[:1])[-1] for w in (weights, moved)]
+    assert abs(worth[1] - 3) < abs(worth[0] - 3)
+
+
+def test_a_clipped_ratio_has_no_gradient() -> None:
+    learner, weights = learners.Ppo(0), learners.Ppo.initial(np.random.default_rng(0))
+    states, actions = np.zeros((2, 4), np.float32), np.array([0, 1])
+    # The first one was drawn with a chance of 0.1, and has about 0.5 now: it went up enough.
+    rollout = learners.Rollout(
+        states, actions, np.array([0.1, 0.9]), np.array([1.0, -1.0]), np.zeros(2)
+    )
+    gradient = learner._descent(weights, rollout, clips=True)[: learners.Ppo.actor.size]
+    assert np.abs(gradient).max() < 1e-3, "what is left is that of the entropy"
+    assert np.abs(learner._descent(weights, rollout, clips=False)).max() > 0.1
+
+
+def test_ddpgs_actor_climbs_what_its_critic_likes() -> None:
+    learner, weights = learners.Ddpg(0), learners.Ddpg.initial(np.random.default_rng(0))
+    descent = learner.gradient(weights)
+    size = learners.Ddpg.actor.size
+    moved = weights.copy()
+    moved[:size] -= np.float32(0.05) * descent[:size] / np.linalg.norm(descent[:size])
+    states = learner._replay._rows[:200, :3]
+
+    def liked(of: Any) -> float:
+        return float(learner._judges(weights, states, learner._acts(of, states)[-1])[-1].mean())
+
+    assert liked(moved) > liked(weights)
+
+
+def test_dqn_comes_nearer_to_its_targets() -> None:
+    learner, weights = learners.Dqn(0), learners.Dqn.initial(np.random.default_rng(0))
+
+    def apart(weights: Any) -> float:
+        states, actions, followed, rewards, ends = np.split(
+            learner._replay._rows[:200], learner._replay._cuts, axis=1
+        )
+        rows = np.arange(len(states))
+        best = learner.network.forward(weights, followed)[-1].argmax(1)
+        worth = learner.network.forward(learner._target, followed)[-1][rows, best]
+        wanted = rewards[:, 0] + learners.DISCOUNT * (1 - ends[:, 0]) * worth
+        values = learner.network.forward(weights, states)[-1][rows, actions[:, 0].astype(int)]
+        return float(np.abs(values - wanted).mean())
+
+    weights = weights - np.float32(0.05) * learner.gradient(weights)
+    before = apart(weights)
+    for _ in range(20):
+        weights = weights - np.float32(0.05) * learner.gradient(weights)
+    assert apart(weights) < before
 
 
 def test_a_server_of_one_link_is_limited_by_it() -> None:

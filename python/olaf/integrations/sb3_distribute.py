@@ -37,7 +37,7 @@ MOMENTS_EVERY = 16
 """Default number of optimizer steps between two averages of the moments of ``VecNormalize``."""
 
 COUNTERS = ("num_timesteps", "_n_updates", "_n_calls")
-"""What decides when learning starts, an actor is updated (TD3) or a target network is (DQN)."""
+"""These decide when learning starts, and when an actor (TD3) or a target network is updated."""
 
 
 def distribute(
@@ -108,7 +108,7 @@ def is_distributed(model: Any) -> bool:
 
 
 class _Between:
-    """What the workers do together before some optimizer steps of a model.
+    """The workers' sums beside the gradients: settings and moments, before some optimizer steps.
 
     It is no part of the model, which `model.save` pickles.
     """
@@ -131,7 +131,7 @@ class _Between:
         if model is None:
             return
         if model.start_time != self._learning:
-            self._learning = model.start_time
+            self._learning, self._collected = model.start_time, -1
             self._check(model)
         has_collected = model.num_timesteps != self._collected
         self._collected = model.num_timesteps

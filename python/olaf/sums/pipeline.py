@@ -88,7 +88,7 @@ class PipelinedTraining(Generic[T]):
         self._iterations = iterations
         self._staleness = staleness
         self._timeout_s = timeout_s
-        self._iteration = _agree(connection, weights, state, iteration, timeout_s)
+        self._iteration = _agree(connection, [weights, *state], iteration, iterations, timeout_s)
         self._copied = self._began = self._iteration
         self._fates: dict[Fate, int] = {"sent": 0, "stale": 0, "surplus": 0, "without_sum": 0}
         self._ages: Counter[int] = Counter()
@@ -246,21 +246,31 @@ class PipelinedTraining(Generic[T]):
 
 def _agree(
     connection: Connection,
-    weights: object,
-    state: Sequence[Any],
+    arrays: Sequence[Any],
     iteration: int,
+    iterations: int,
     timeout_s: float | None,
 ) -> int:
-    """All workers take weights, state and iteration of the worker with the most iterations."""
+    """All workers take arrays and iteration of the worker with the most iterations.
+
+    Raises ValueError at all of them if they have other ends.
+    """
     # Two digits each, which float32 holds exactly. Nobody else adds to this worker's place.
-    digits = np.zeros((connection.workers, 2), np.float32)
-    digits[connection.rank] = divmod(iteration, 1 << 16)
+    digits = np.zeros((connection.workers, 4), np.float32)
+    digits[connection.rank] = *divmod(iteration, 1 << 16), *divmod(iterations, 1 << 16)
     connection.all_reduce(digits, timeout_s=timeout_s)
-    iterations = [int(high) << 16 | int(low) for high, low in digits]
-    root = iterations.index(max(iterations))
-    for array in (weights, *state):
+    done = [int(high) << 16 | int(low) for high, low, _, _ in digits]
+    ends = [int(high) << 16 | int(low) for _, _, high, low in digits]
+    for rank, end in enumerate(ends):
+        if end != ends[0]:
+            raise ValueError(
+                f"iterations is {ends[0]} at rank 0 and {end} at rank {rank}: must be the same at "
+                f"all workers (this worker is rank {connection.rank})"
+            )
+    root = done.index(max(done))
+    for array in arrays:
         connection.broadcast(array, root, timeout_s=timeout_s)
-    return iterations[root]
+    return done[root]
 
 
 def _flat(name: str, array: object, *, copied: bool = False) -> View:

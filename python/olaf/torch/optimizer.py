@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Literal, NoReturn
+from types import TracebackType
+from typing import Any, Literal, NoReturn, Self
 
 import torch
 
@@ -29,7 +30,7 @@ BUCKET_BYTES = 1 << 20
 """Small enough that the sum of the last layers begins early, large enough for the line rate."""
 OPTIONS: dict[str, dict[str, Any]] = {
     "sum": {"overlap": True, "bucket_bytes": BUCKET_BYTES, "exact": False},
-    "pipeline": {"iterations": None, "staleness": 3, "iteration": 0},
+    "pipeline": {"iterations": None, "staleness": 3, "iteration": 0, "scheduler": None},
     "push": {"every": 1, "patience_s": PATIENCE_S},
 }
 """Mode -> the options that it alone has, with their defaults."""
@@ -57,6 +58,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         iterations: int | None = None,
         staleness: int | None = None,
         iteration: int | None = None,
+        scheduler: Any = None,
         every: int | None = None,
         patience_s: float | None = None,
     ) -> None:
@@ -84,7 +86,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         staleness (3): a gradient is sent if at most this number of iterations have ended since its
         copy of the weights (S of the paper).
         iteration (0): updates that this worker's weights have already. All workers begin with the
-        weights, the optimizer's state and the iteration of the furthest worker.
+        weights, the state of optimizer and scheduler, and the iteration of the furthest worker.
+        scheduler (None): a `torch.optim.lr_scheduler` of the bare optimizer. It is stepped once an
+        iteration, at all workers alike; the program does not step it.
 
         Options of "push":
         every (1): steps between two pushes. patience_s (0.05): seconds that a push waits for its
@@ -111,6 +115,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             "iterations": iterations,
             "staleness": staleness,
             "iteration": iteration,
+            "scheduler": scheduler,
             "every": every,
             "patience_s": patience_s,
         }
@@ -123,9 +128,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
         "sum": with the mean gradients. It sums first what `backward` has not: gradients from
         inside `no_sync`, or with ``overlap=False``, or after an error. Raises as
         `SumConnection.all_reduce` does; nothing has been applied then.
-        "pipeline": send the gradient, then copy the newest weights into the model. It waits only
-        if this worker is ahead (`gradients`). Raises SumError if an iteration failed, the same one
-        at all workers; the model then has the weights after the last iteration.
+        "pipeline": send the gradient, then copy the newest weights into the model. A worker that
+        is ahead waits for the next iteration (`surplus` and `without_sum` of `gradients`). Raises
+        SumError if an iteration failed, the same one at all workers; the model then has the weights
+        after the last iteration.
         "push": a step of this worker, and an exchange. Nobody is waited for longer than
         ``patience_s``, also when switch or server do not answer.
         """
@@ -159,12 +165,28 @@ class DistributedOptimizer(torch.optim.Optimizer):
         "pipeline": give the optimizer back, with the newest weights in the model. Before the last
         iteration the training fails at the other workers.
         "push": push what was not pushed yet, and wait for up to 2 s until it has arrived.
+
+        The end of a `with` calls it: ``with DistributedOptimizer(..) as optimizer:``.
         """
         self._way.close()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
     @property
     def is_over(self) -> bool:
-        """Mode "pipeline": all iterations are done. The weights are equal everywhere then."""
+        """Mode "pipeline": the last `step` found all iterations done, or failed, or `close` came.
+
+        The model then has the weights after `iteration`, which are equal at all workers.
+        """
         return self._pipeline.is_over
 
     @property
@@ -332,7 +354,8 @@ def _way(
         return Pushed(optimizer, through, join_timeout_s=timeout_s, **options)
     if mode == "pipeline":
         if through is None:
-            return pipelined.Alone(optimizer, options["iterations"], options["iteration"])
+            names = ("iterations", "iteration", "scheduler")
+            return pipelined.Alone(optimizer, *(options[name] for name in names))
         return pipelined.Pipelined(optimizer, through, timeout_s=timeout_s, **options)
     if through is None:
         return Way(optimizer)

@@ -2,14 +2,16 @@
 
 The program is LGC: `backward` runs on the model, which is a copy of the weights, and `step` sends
 the gradient. LWU is the thread of `SumConnection.pipeline`: it applies the mean of each iteration
-with the wrapped optimizer. That optimizer has parameters of its own in the meantime, the weights,
-so that an update never changes the model while a gradient is computed with it.
+with the wrapped optimizer. That optimizer has parameters of its own in the meantime, the weights
+(`stand_ins`), so that an update never changes the model while a gradient is computed with it.
 """
 
 # mypy: disable-error-code="import-untyped,import-not-found,unused-ignore,untyped-decorator"
+# mypy: disable-error-code="no-any-return"
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -19,6 +21,7 @@ import torch
 
 from olaf.sums.state import furthest
 from olaf.torch.begin_equal import broadcast_optimizer_state
+from olaf.torch.stand_ins import StandIns
 from olaf.torch.ways import Way
 
 if TYPE_CHECKING:
@@ -26,23 +29,21 @@ if TYPE_CHECKING:
 
 IS_OVER = "the iterations of this DistributedOptimizer are over"
 
-NO_SCHEDULER = (
-    'a learning rate changed between two iterations: in mode = "pipeline" each worker calls step() '
-    "another number of times, so their weights would differ. Step the scheduler once an iteration: "
-    "before the bare optimizer is wrapped, "
-    "bare.register_step_post_hook(lambda *_: scheduler.step())"
-)
-
 
 class Alone(Way):
     """A single worker: each gradient is an iteration, and none is stale."""
 
-    def __init__(self, optimizer: torch.optim.Optimizer, iterations: int, iteration: int) -> None:
+    def __init__(
+        self, optimizer: torch.optim.Optimizer, iterations: int, iteration: int, scheduler: Any
+    ) -> None:
         super().__init__(optimizer)
-        if not 0 <= iteration < iterations:
-            raise ValueError(f"iteration = {iteration}: must be from 0 to below {iterations}")
+        if not 0 <= iteration <= iterations:
+            raise ValueError(f"iteration = {iteration}: must be from 0 to {iterations}")
+        check_scheduler(scheduler, optimizer)
+        self._scheduler = scheduler
         self._iterations = iterations
         self._iteration = self._began = iteration
+        self._is_closed = False
 
     @property
     def iteration(self) -> int:
@@ -51,8 +52,8 @@ class Alone(Way):
 
     @property
     def is_over(self) -> bool:
-        """All iterations are done."""
-        return self._iteration >= self._iterations
+        """See `DistributedOptimizer.is_over`."""
+        return self._is_closed or self._iteration >= self._iterations
 
     @property
     def gradients(self) -> dict[str, int]:
@@ -70,6 +71,8 @@ class Alone(Way):
         if self.is_over:
             raise ValueError(f"{IS_OVER}: {self._iteration} of {self._iterations}")
         self.optimizer.step()
+        if self._scheduler is not None:
+            self._scheduler.step()
         self._iteration += 1
 
     def synchronize(self) -> None:
@@ -80,6 +83,10 @@ class Alone(Way):
     def held(self) -> Iterator[None]:
         """The model has the newest weights already."""
         yield
+
+    def close(self) -> None:
+        """See `DistributedOptimizer.close`."""
+        self._is_closed = True
 
 
 class Pipelined(Way):
@@ -93,47 +100,50 @@ class Pipelined(Way):
         iterations: int,
         staleness: int,
         iteration: int,
+        scheduler: Any,
         timeout_s: float | None,
     ) -> None:
-        """All workers take weights, optimizer state and iteration of the furthest worker."""
+        """All workers take the state of the furthest: weights, optimizer, scheduler, iteration."""
         super().__init__(optimizer)
         connection.check_pipeline()
-        self._own = [p for g in optimizer.param_groups for p in g["params"] if p.requires_grad]
-        self._check()
+        check_scheduler(scheduler, optimizer)
+        self._weights = StandIns(optimizer)
         root = furthest(connection, iteration, timeout_s=timeout_s)
-        broadcast_optimizer_state(optimizer, connection, root, timeout_s=timeout_s)
-        self._sizes = [parameter.numel() for parameter in self._own]
-        self._weights = torch.cat([p.detach().cpu().reshape(-1) for p in self._own])
-        self._gradient = torch.zeros_like(self._weights)
-        self._held = [torch.nn.Parameter(part) for part in self._parts(self._weights)]
-        """The weights as parameters of the wrapped optimizer, on the memory of `_weights`."""
+        for has_state in (optimizer, scheduler):
+            if has_state is not None:
+                broadcast_optimizer_state(has_state, connection, root, timeout_s=timeout_s)
+        self._scheduler = scheduler
+        self._gradient = torch.zeros_like(self._weights.weights)
         self._iterations = iterations
-        self._is_over = False
-        self._rates = self._learning_rates()
-        self._exchange(self._own, self._held)
+        self._is_over = self._is_held = False
+        self._weights.take()
         try:
             self._training = connection.pipeline(
-                self._weights,
+                self._weights.weights,
                 lambda _, mean: self._update(mean),
                 iterations=iterations,
                 staleness=staleness,
                 iteration=iteration,
                 timeout_s=timeout_s,
             )
-            self._copies = iter(self._training)
         except BaseException:
-            self._exchange(self._held, self._own)
+            self._weights.give_back()
             raise
-        self._take_copy()
+        self._copies = iter(self._training)
+        try:
+            self._take_copy()
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def groups(self) -> list[Any]:
-        """Read-only: a change would count at this worker alone."""
+        """Read-only while the training runs: a change would count at this worker alone."""
         if self._is_over:
             return self.optimizer.param_groups
-        own = dict(zip(self._held, self._own, strict=True))
+        of = self._weights.model_of
         return [
-            MappingProxyType({**group, "params": [own.get(p, p) for p in group["params"]]})
+            MappingProxyType({**group, "params": [of(held) for held in group["params"]]})
             for group in self.optimizer.param_groups
         ]
 
@@ -144,7 +154,7 @@ class Pipelined(Way):
 
     @property
     def is_over(self) -> bool:
-        """All iterations are done, or the training has failed, or `close` was called."""
+        """See `DistributedOptimizer.is_over`."""
         return self._is_over
 
     @property
@@ -164,8 +174,9 @@ class Pipelined(Way):
                 f"{IS_OVER}: {self.iteration} of {self._iterations}; wrap the optimizer again to "
                 "go on"
             )
-        self._check()
-        for part, parameter in zip(self._parts(self._gradient), self._own, strict=True):
+        self._weights.check()
+        parts = self._weights.parts(self._gradient)
+        for part, parameter in zip(parts, self._weights.own, strict=True):
             if parameter.grad is None:
                 part.zero_()
             else:
@@ -186,16 +197,18 @@ class Pipelined(Way):
         if self._is_over:
             self.optimizer.zero_grad(set_to_none)
             return
-        for parameter in self._own:
+        for parameter in self._weights.own:
             if set_to_none:
                 parameter.grad = None
             elif parameter.grad is not None:
                 parameter.grad.detach_().zero_()
 
     def state_dict(self) -> dict[str, Any]:
-        """The wrapped optimizer's, between two updates."""
-        with self._training.held():
+        """The wrapped optimizer's, a copy of the state between two updates."""
+        if self._is_over:
             return super().state_dict()
+        with self._training.held():
+            return copy.deepcopy(super().state_dict())
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load into the wrapped optimizer, once the training is over."""
@@ -214,82 +227,39 @@ class Pipelined(Way):
     @contextmanager
     def held(self) -> Iterator[None]:
         """Inside, the model has the newest weights, and no update comes."""
-        with self._training.held():
-            self._copy_in()
+        if self._is_over:
             yield
+            return
+        with self._training.held():
+            self._weights.copy_in()
+            self._is_held = True
+            try:
+                yield
+            finally:
+                self._is_held = False
 
     def close(self) -> None:
         """Give model and optimizer back to the program, with the newest weights and their state."""
         if self._is_over:
             return
+        if self._is_held:  # the end waits for an update, and that one for the end of newest()
+            raise ValueError('close or step inside of newest() in mode = "pipeline": after it')
         self._training.close()
         self._is_over = True
-        self._copy_in()
-        for held in self._held:
-            held.grad = None
-        self._exchange(self._held, self._own)
+        self._weights.give_back()
 
     def _take_copy(self) -> None:
-        copy = next(self._copies, None)
-        if copy is None:
+        weights = next(self._copies, None)
+        if weights is None:
             self.close()
         else:
-            self._copy_in(copy)
-
-    @torch.no_grad()
-    def _copy_in(self, weights: torch.Tensor | None = None) -> None:
-        """Write the weights into the model."""
-        parts = self._parts(self._weights if weights is None else weights)
-        torch._foreach_copy_([parameter.detach() for parameter in self._own], parts)
+            self._weights.copy_in(weights)
 
     def _update(self, mean: torch.Tensor) -> None:
         """LWU: one update of the weights, the same at all workers."""
-        if self._learning_rates() != self._rates:
-            raise ValueError(NO_SCHEDULER)
-        for held, part in zip(self._held, self._parts(mean), strict=True):
-            held.grad = part
-        self.optimizer.step()  # with its hooks, which may change the rates
-        self._rates = self._learning_rates()
-
-    def _learning_rates(self) -> list[float]:
-        return [float(group["lr"]) for group in self.optimizer.param_groups if "lr" in group]
-
-    def _parts(self, flat: torch.Tensor) -> list[torch.Tensor]:
-        """Views on a flat tensor, in the shapes of the parameters."""
-        parts = flat.split(self._sizes)  # type: ignore[no-untyped-call]
-        return [part.view(p.shape) for part, p in zip(parts, self._own, strict=True)]
-
-    def _exchange(self, old: list[Any], new: list[Any]) -> None:
-        """Put other parameters in the places of those of the wrapped optimizer."""
-        other = dict(zip(old, new, strict=True))
-        for group in self.optimizer.param_groups:
-            group["params"] = [other.get(parameter, parameter) for parameter in group["params"]]
-        state = self.optimizer.state
-        for parameter, to in other.items():
-            if parameter in state:
-                state[to] = {
-                    # Step counts stay where they are: optimizers keep them on the CPU.
-                    name: value.to(to.device) if _is_like(value, parameter) else value
-                    for name, value in state.pop(parameter).items()
-                }
-
-    def _check(self) -> None:
-        """Raise ValueError for parameters and habits that this mode does not have."""
-        for parameter in self._own:
-            if parameter.dtype != torch.float32 or not parameter.requires_grad:
-                what = f"is {parameter.dtype}" if parameter.requires_grad else "is frozen now"
-                raise ValueError(
-                    f"a parameter of the shape {tuple(parameter.shape)} {what}: "
-                    'mode = "pipeline" trains the float32 parameters that need a gradient when the '
-                    "optimizer is wrapped"
-                )
-            if parameter.grad is not None and parameter.grad.layout != torch.strided:
-                raise ValueError(
-                    f"the gradient of a parameter of the shape {tuple(parameter.shape)} is sparse, "
-                    "and a switch sums dense arrays: make the embedding with sparse=False"
-                )
-        if not self._own:
-            raise ValueError("the optimizer has no parameters that need a gradient")
+        self._weights.step(mean)
+        if self._scheduler is not None:
+            self._scheduler.step()
 
     def _refuse_while_running(self, call: str) -> None:
         if not self._is_over:
@@ -299,13 +269,26 @@ class Pipelined(Way):
             )
 
 
+def check_scheduler(scheduler: Any, optimizer: torch.optim.Optimizer) -> None:
+    """Raise TypeError or ValueError for a scheduler that cannot be stepped once an iteration."""
+    if scheduler is None:
+        return
+    if not isinstance(scheduler, torch.optim.lr_scheduler.LRScheduler):
+        raise TypeError(
+            f"scheduler is {type(scheduler).__name__}: must be a torch.optim.lr_scheduler"
+        )
+    if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
+        raise ValueError(
+            "scheduler is ReduceLROnPlateau, which needs a loss: those of the workers differ, and "
+            "so would their weights"
+        )
+    if scheduler.optimizer is not optimizer:
+        raise ValueError("scheduler is that of another optimizer: make it for the bare optimizer")
+
+
 def refuse_means() -> NoReturn:
     """`synchronize` has no sense here."""
     raise ValueError(
         'synchronize in mode = "pipeline": no gradient waits for those of other workers; '
         "newest() writes the newest weights into the model"
     )
-
-
-def _is_like(value: Any, parameter: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.shape == parameter.shape

@@ -1,6 +1,6 @@
 """How the steps of a wrapped optimizer reach the network: one class a mode of the wrapper."""
 
-# mypy: disable-error-code="import-untyped,import-not-found,unused-ignore"
+# mypy: disable-error-code="import-untyped,import-not-found,unused-ignore,no-any-return"
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Way:
-    """Not at all: the steps of a worker without others. The other ways differ from this one."""
+    """This class sends nothing: it is for a worker without others. The other ways inherit it."""
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
         self.optimizer = optimizer

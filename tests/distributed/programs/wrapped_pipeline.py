@@ -22,7 +22,8 @@ from torch import nn
 import olaf
 import olaf.torch
 
-ITERATIONS = 400
+ITERATIONS = 600
+COMPUTES_S = 0.005
 PATIENCE_S = 60.0
 
 
@@ -46,6 +47,7 @@ def train(
                 say(began=optimizer.iteration)
                 while not optimizer.is_over:
                     optimizer.zero_grad()
+                    time.sleep(COMPUTES_S)  # a death is noticed before the others are through
                     loss_of(model, steps, rank).backward()
                     if 0 <= hangs_at <= optimizer.iteration:
                         say(hangs=optimizer.iteration)

@@ -1,8 +1,8 @@
 """Asynchronous training over links: a parameter server, and iSwitch's Algorithm 1 (§4.1).
 
-Gradients are real, time is not: a worker needs so long for a gradient, and a link so long for a
-vector. A link carries vectors one after the other. A switch and a server pass bytes on as they
-come, so that a vector is through a second as soon as through the first link, where that is free.
+Gradients are real. Time is virtual: `Times` has the time of a gradient at a worker, and that of a
+vector on a link. A link carries vectors one after the other. A switch and a server pass bytes on as
+they come: a vector is through a second link as soon as through the first, where that is free.
 """
 
 from __future__ import annotations

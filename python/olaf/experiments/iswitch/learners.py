@@ -101,7 +101,7 @@ class Dqn:
         return cls.network.initial(random, 0.1)
 
     def gradient(self, weights: Floats) -> Floats:
-        """Of the Huber loss of a batch."""
+        """The gradient of the Huber loss of a batch."""
         for _ in range(self.play if self._gradients else self.fill):
             self._play(weights)
         if self._gradients % self.refresh == 0:
@@ -162,7 +162,7 @@ class A2c:
         return np.concatenate([cls.actor.initial(random, 0.01), cls.critic.initial(random)])
 
     def gradient(self, weights: Floats) -> Floats:
-        """Of the policy's and the critic's loss over a rollout."""
+        """The gradient of the policy's and the critic's loss over a rollout."""
         return self._descent(weights, self._rollout(weights, self.steps), clips=False)
 
     def _rollout(self, weights: Floats, steps: int) -> Rollout:
@@ -211,6 +211,7 @@ class A2c:
         policy, _ = self.actor.backward(own, values, (slope / count).astype(np.float32))
         judged = self.critic.forward(judge, states)
         error = (judged[-1][:, 0] - returns)[:, None] / count
+        # One value moves the critic by no more than an error of `count` does.
         worth, _ = self.critic.backward(judge, judged, np.clip(error, -1, 1).astype(np.float32))
         return _clipped(np.concatenate([policy, 0.5 * worth]), 0.5)
 
@@ -226,7 +227,7 @@ class Ppo(A2c):
         self._batches: list[Rollout] = []
 
     def gradient(self, weights: Floats) -> Floats:
-        """Of the next part of the rollout; a new one is played when all have been used."""
+        """The gradient of a part of the rollout; a new one is played when all parts are used."""
         if not self._batches:
             rollout = self._rollout(weights, self.steps)
             for _ in range(self.passes):
@@ -256,7 +257,7 @@ class Ddpg:
         return np.concatenate([cls.actor.initial(random, 0.1), cls.critic.initial(random, 0.1)])
 
     def gradient(self, weights: Floats) -> Floats:
-        """Of the critic's squared error and of minus the actor's worth."""
+        """The gradients of the critic's squared error, and of minus the actor's worth."""
         for _ in range(self.fill if self._target is None else 1):
             self._play(weights)
         if self._target is None:
