@@ -196,6 +196,24 @@ def test_moments_of_observations_in_parts_are_averaged() -> None:
     assert near[1] == pytest.approx([5.0, 5.0], abs=1.0)  # 1, and 4 between the workers
 
 
+def test_moments_are_equal_after_each_of_several_trainings() -> None:
+    """Each `learn` counts its steps from 0 again."""
+
+    def work(job: SumConnection) -> Any:
+        env = environments(gamma=0.9)
+        model = made("PPO", env, seed=10 * job.rank)
+        distribute(model, through=job)
+        seen = []
+        for _ in range(3):
+            model.learn(16 * N_ENVS)  # one rollout
+            seen.append(moments(env))
+        return seen
+
+    first, second = together(work)
+    assert first == second
+    assert first[0] != first[1] != first[2]
+
+
 def test_frozen_moments_stay_as_they_are() -> None:
     def work(job: SumConnection) -> Any:
         env = environments(training=False)
