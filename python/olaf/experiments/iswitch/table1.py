@@ -30,7 +30,10 @@ def run(task: Task[Parameters]) -> Result:
     for seed in task.each_seed():
         task.say(f"seed {seed}: counts have no chance")
     return Result(
-        rows=[row(task.paper["table1"][name], name, layers) for name, layers in models.items()],
+        rows=[
+            row(task.paper["table1"][name], name, layers, len(task.seeds))
+            for name, layers in models.items()
+        ],
         charts=[chart(task.paper["table1"], models)],
         tables=[table(task.paper["table1"], models)],
     )
@@ -53,15 +56,17 @@ def count(layers: Sequence[Sequence[Any]]) -> int:
     return sum(parameters(layer) for layer in layers)
 
 
-def row(paper: Mapping[str, Any], name: str, layers: Sequence[Sequence[Any]]) -> Row:
-    """The size, in the paper's unit."""
+def row(
+    paper: Mapping[str, Any], name: str, layers: Sequence[Sequence[Any]], seeds: int = 1
+) -> Row:
+    """The size, in the paper's unit: the same for every seed."""
     unit = paper["unit"]
     return Row(
         quantity="model size",
         where=name,
         unit=unit,
         paper=paper["size"],
-        ours=Spread.of([count(layers) * VALUE_BYTES / UNITS[unit]]),
+        ours=Spread.of([count(layers) * VALUE_BYTES / UNITS[unit]] * seeds),
         fitted=paper["fitted"],
         digits=2,
     )
