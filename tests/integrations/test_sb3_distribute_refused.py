@@ -106,6 +106,22 @@ def test_what_makes_the_steps_uneven_is_refused_by_name() -> None:
     together(work)
 
 
+def test_an_elastic_job_is_refused() -> None:
+    """A worker that comes later would never have the weights of the others."""
+
+    def work(job: SumConnection) -> None:
+        assert job.is_elastic
+        with pytest.raises(ValueError, match="through is an elastic job"):
+            distribute(made("PPO"), through=job)
+
+    together(work, elastic=True)
+
+    def fixed(job: SumConnection) -> bool:
+        return job.is_elastic
+
+    assert together(fixed) == [False, False]
+
+
 class TRPO(PPO):  # type: ignore[misc]
     """Has the name of sb3-contrib's."""
 

@@ -74,6 +74,11 @@ def distribute(
             f"through is {type(through).__name__}: must be a connection of olaf.connect_sum, or "
             "None for a single worker"
         )
+    if through is not None and through.is_elastic:
+        raise ValueError(
+            "through is an elastic job: nothing gives a worker that joins later the weights of the "
+            "others; pass workers= to olaf.connect_sum"
+        )
     if moments_every < 1:
         raise ValueError(f"moments_every = {moments_every}: must be at least 1 optimizer step")
     refuse_unknown(model)

@@ -126,7 +126,7 @@ def connect_sum(
         protocol=protocol,
         threshold=threshold,
         recorder=recorder,
-        is_alone=workers == 1,
+        workers=workers,
     )
     if fall_back is not None:
         connection._moves = second_switch.warn_of_move(client)
@@ -149,7 +149,7 @@ class SumConnection:
         protocol: str = "reduce",
         threshold: float | str | None = None,
         recorder: flight.Recorder | None = None,
-        is_alone: bool = False,
+        workers: int | None = None,
     ) -> None:
         self._client = client
         self._flight = recorder or flight.Recorder(client.place, job=job)
@@ -158,7 +158,7 @@ class SumConnection:
         self._job = job
         self._protocol = protocol
         self._threshold = threshold
-        self._is_alone = is_alone
+        self._fixed = workers
         self._checks = checking.is_on()
         self._telling = threading.Lock()
         self._told: dict[int, Callable[[], None]] = {}
@@ -193,7 +193,12 @@ class SumConnection:
     @property
     def is_alone(self) -> bool:
         """True if the job is one of ``workers=1``: a sum is then the worker's own array."""
-        return self._is_alone
+        return self._fixed == 1
+
+    @property
+    def is_elastic(self) -> bool:
+        """True if workers may come and go: `connect_sum` got no ``workers``."""
+        return self._fixed is None
 
     @property
     def rank(self) -> int:
