@@ -32,6 +32,7 @@ class Parameters(experiments.Parameters):
     """The cluster, and what it learns."""
 
     workers: int = Field(ge=2)
+    """Workers, at one switch."""
     rate_gbit: float = Field(gt=0)
     """Rate of each link."""
     staleness: int = Field(ge=0)
@@ -41,6 +42,7 @@ class Parameters(experiments.Parameters):
     reduction: float = Field(gt=0, lt=1)
     """As in iswitch/table4, for the time to compute."""
     models: dict[str, Model] = Field(min_length=1)
+    """The benchmarks, by the name of their algorithm."""
 
 
 Runs = dict[str, dict[str, list[Course]]]
