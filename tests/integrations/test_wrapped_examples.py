@@ -60,7 +60,7 @@ def run(example: str, mode: str, *argv: str) -> list[str]:
 
 @pytest.mark.parametrize("mode", ["sum", "pipeline", "push"])
 def test_the_single_file_a2c_learns_in_each_mode(mode: str) -> None:
-    said = run("cleanrl_a2c.py", mode, mode, "400")
+    said = run("cleanrl_a2c.py", mode, mode, "60_000")
     rewards = [float(re.findall(r"mean reward (\S+) after", line)[0]) for line in said]
     assert min(rewards) > 60, said  # a policy that has learnt nothing reaches about 20
     weights = {line.split()[-1] for line in said}
@@ -70,6 +70,6 @@ def test_the_single_file_a2c_learns_in_each_mode(mode: str) -> None:
 
 def test_torchrls_ppo_learns() -> None:
     pytest.importorskip("torchrl")
-    said = run("torchrl_ppo.py", "sum", "12")
+    said = run("torchrl_ppo.py", "sum", "6")
     rewards = [float(re.findall(r"mean reward (\S+) after", line)[0]) for line in said]
-    assert min(rewards) > 60, said
+    assert min(rewards) > 40, said
