@@ -141,11 +141,7 @@ class Pipelined(Way):
         """Read-only while the training runs: a change would count at this worker alone."""
         if self._is_over:
             return self.optimizer.param_groups
-        of = self._weights.model_of
-        return [
-            MappingProxyType({**group, "params": [of(held) for held in group["params"]]})
-            for group in self.optimizer.param_groups
-        ]
+        return [MappingProxyType(group) for group in self._weights.groups()]
 
     @property
     def iteration(self) -> int:

@@ -85,12 +85,13 @@ class StandIns:
                 held.grad = next(parts)
         self._optimizer.step()
 
-    def model_of(self, held: Any) -> Any:
-        """The model's parameter in the place of one of the optimizer's."""
-        for mine, own in zip(self._held, self._every, strict=True):
-            if mine is held:
-                return own
-        return held
+    def groups(self) -> list[dict[str, Any]]:
+        """Copies of the optimizer's groups, with the parameters of the model in their places."""
+        own = dict(zip(self._held, self._every, strict=True))
+        return [
+            {**group, "params": [own[held] for held in group["params"]]}
+            for group in self._optimizer.param_groups
+        ]
 
     @torch.no_grad()
     def copy_in(self, weights: torch.Tensor | None = None) -> None:

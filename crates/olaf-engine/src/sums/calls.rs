@@ -63,7 +63,7 @@ pub struct Odd<C> {
 }
 
 impl<C: Says> Dispute<C> {
-    /// A dispute of which no member's call is known yet.
+    /// A new dispute. No member's call is known yet.
     #[must_use]
     pub const fn new(since: Instant) -> Self {
         Self { since, calls: BTreeMap::new(), assumed: None }

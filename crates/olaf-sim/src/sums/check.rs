@@ -1,4 +1,4 @@
-//! What of a scenario cannot be, and what its tables are for the engines.
+//! Checks of a scenario, and the engines' settings that follow from its tables.
 
 use super::spec::{
     BurstSpec, Engine, JobSpec, NetworkSpec, Scenario, StragglerSpec, SwitchSpecs, Table,

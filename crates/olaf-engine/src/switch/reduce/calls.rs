@@ -11,7 +11,7 @@ use crate::sums::{Dispute, Odd};
 use crate::time::Instant;
 use olaf_wire::reduce::{Called, Clash, Piece, Reason};
 
-/// Operations without a piece of which members may say what they call.
+/// Most operations that have no piece yet and whose calls the switch keeps.
 const MOST_AWAITED: usize = 64;
 
 impl Switch {

@@ -11,7 +11,7 @@ use olaf_wire::reduce::Reason;
 /// What a piece says of its operation: its gradients, whether it is the last of its generation, and the call.
 pub(super) type Says = ((usize, bool), u8);
 
-/// A block of which members say different things.
+/// A block on which the members' calls differ.
 #[derive(Clone, Debug)]
 pub(super) struct Disputed {
     key: Key,

@@ -65,7 +65,7 @@ pub(super) struct Term {
     pub(super) visits: u16,
     pub(super) members: BTreeMap<u8, Member>,
     pub(super) everyone: Arc<[PeerId]>,
-    /// A block of which members say different things.
+    /// A block on which the members' calls differ.
     pub(super) disputed: Option<Disputed>,
     /// How it ended.
     pub(super) closed: Option<Closed>,

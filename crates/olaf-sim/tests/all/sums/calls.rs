@@ -28,7 +28,7 @@ fn task(reduction: Reduction, lanes: usize) -> Task {
     Task { reduction, lanes, number: 1 }
 }
 
-/// Pairs of calls of which no worker can take the one for the other. A broadcast from a root that is no part of the
+/// Pairs of calls that no protocol may sum together. A broadcast from a root that is no part of the
 /// disagreement has a result for those that agree: see `rows`.
 fn pairs<P: Protocol>() -> Vec<(Task, Task)> {
     let plain: Vec<Reduction> = P::reductions(3)

@@ -98,7 +98,7 @@ pub(super) struct Generation {
     pub(super) indices: Indices,
     pub(super) factors: Factors,
     pub(super) range: Range,
-    /// A tensor of which workers say different things.
+    /// A tensor on which the workers' calls differ.
     pub(super) dispute: Option<(u64, Dispute<Says>)>,
     pub(super) end: Option<End>,
     /// Members of a generation that has ended, which have joined again.
